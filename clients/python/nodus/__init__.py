@@ -1,0 +1,1 @@
+"""Nodus: run AI agents as durable, exactly-once work."""
