@@ -1,0 +1,56 @@
+# Every command of the project; `make help` lists them. Needs only Python 3.11 to 3.14 (with venv), make and git.
+PYTHON ?= python3
+PY     := .venv/bin/python
+CLOUD  := .state/venv/bin/python -m localstack
+# What `make test` runs side by side, and what needs the one local cloud that a test session starts.
+QUICK  := $(wildcard tests/unit tests/property tests/contract tests/asl tests/infra)
+DEPLOYED := $(wildcard tests/integration tests/e2e)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up down status logs demo deploy test check format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install everything that the checkout needs (nothing when nothing changed)
+	@$(PYTHON) localstack/bootstrap.py
+
+up: setup ## start the local cloud and deploy Nodus to it
+	@$(CLOUD) up
+
+down: ## stop the local cloud; what it holds is kept
+	@[ ! -x .state/venv/bin/python ] || $(CLOUD) down
+
+status: setup ## what runs, and where
+	@$(CLOUD) status
+
+logs: setup ## follow the logs of the local cloud, its sandboxes and the functions
+	@$(CLOUD) logs --follow
+
+demo: up ## apply an agent, run it, and watch the steps
+	@$(PY) -m localstack.demo
+
+deploy: setup ## deploy again to the running local cloud, if anything changed
+	@$(CLOUD) deploy
+
+test: setup ## all tests but crash and bench; those that need a cloud get one of their own
+	@$(PY) -m localstack.tiers --parallel $(QUICK)
+	@$(PY) -m localstack.tiers $(DEPLOYED)
+
+check: setup ## format, lint, types, imports
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m pyright
+	@[ ! -f .importlinter ] || .venv/bin/lint-imports
+
+format: setup ## write the format, fix what lint can fix
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+# Places for what has no program yet; each becomes a target with its line of help when it has one:
+# crash: a kill at every commit point and of every process (tests/crash)
+# bench: overhead for each step against the floor, billed operations (tests/bench)
+# coverage-spec: catalogue rows with a passing test, and those without
+
+clean: down ## stop the local cloud and remove all it holds, and what was installed
+	@rm -rf .state .venv node_modules cdk.out

@@ -1,0 +1,1 @@
+"""The local cloud: one emulated AWS on loopback, deployed with the ordinary CDK command line."""
