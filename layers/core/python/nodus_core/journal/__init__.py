@@ -1,0 +1,1 @@
+"""The journal: its store port, its rows, and one method per commit. No I/O of its own."""

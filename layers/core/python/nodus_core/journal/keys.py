@@ -1,0 +1,90 @@
+"""Where each row stands (design: one table, `pk` and `sk`, one sparse index `due`)."""
+
+import zlib
+
+from nodus_core.journal.store import Key
+from nodus_core.kernel.objects import ObjectKey
+
+DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
+"""Partitions of the `due` index; a row's shard is a function of its partition."""
+
+
+def due_shard(pk: str) -> str:
+    return DUE_SHARDS[zlib.crc32(pk.encode()) % len(DUE_SHARDS)]
+
+
+def object_partition(org: str, project: str, kind: str) -> str:
+    return f"obj#{org}#{project}#{kind}"
+
+
+def object_key(key: ObjectKey) -> Key:
+    return Key(object_partition(key.org, key.project, key.kind), key.name)
+
+
+def change_partition(org: str, project: str) -> str:
+    return f"chg#{org}#{project}"
+
+
+def change_key(key: ObjectKey, version: int) -> Key:
+    return Key(change_partition(key.org, key.project), f"{version:020d}#{key.kind}#{key.name}")
+
+
+def conversation_partition(conversation: str) -> str:
+    return f"conv#{conversation}"
+
+
+def conversation_key(conversation: str) -> Key:
+    return Key(conversation_partition(conversation), "head")
+
+
+def input_key(conversation: str, seq: int) -> Key:
+    return Key(conversation_partition(conversation), f"in#{seq:010d}")
+
+
+def turn_key(conversation: str, number: int) -> Key:
+    return Key(conversation_partition(conversation), f"turn#{number:08d}")
+
+
+def run_partition(run: str) -> str:
+    return f"run#{run}"
+
+
+def run_key(run: str) -> Key:
+    return Key(run_partition(run), "head")
+
+
+def task_key(run: str, task: str) -> Key:
+    return Key(run_partition(run), f"t#{task}")
+
+
+def observation_key(run: str, seq: int) -> Key:
+    return Key(run_partition(run), f"obs#{seq:010d}")
+
+
+def sandbox_partition(sandbox: str) -> str:
+    return f"sb#{sandbox}"
+
+
+def sandbox_key(sandbox: str) -> Key:
+    return Key(sandbox_partition(sandbox), "head")
+
+
+def command_key(sandbox: str, command: str) -> Key:
+    return Key(sandbox_partition(sandbox), f"cmd#{command}")
+
+
+def receipt_key(key: str) -> Key:
+    return Key(f"rcpt#{key}", "receipt")
+
+
+def access_key(token_hash: str) -> Key:
+    """A bearer key, by the sha256 of its token."""
+    return Key(f"key#{token_hash}", "key")
+
+
+def organization_key(org: str) -> Key:
+    return Key(f"org#{org}", "head")
+
+
+def project_key(org: str, project: str) -> Key:
+    return Key(f"org#{org}", f"project#{project}")

@@ -1,0 +1,83 @@
+"""Errors of the core.
+
+NodusError
+├── TerminalError              doing the same again cannot help
+│   ├── Refusal                a request is not accepted; nothing was stored
+│   └── CorruptRow             a stored row cannot be read by this release
+├── RetryableError             the same call may succeed later (`retry_after` seconds, if known)
+│   └── StoreUnavailable       throttled, cut off, or a transaction lost too many races
+└── ConditionFailed            a conditional write lost: the caller looks again and decides anew
+
+Fenced                         BaseException: another worker owns the line now; stop at once, write nothing
+"""
+
+from dataclasses import dataclass
+
+
+class NodusError(Exception):
+    """Root of all errors that the core raises on purpose."""
+
+
+class TerminalError(NodusError):
+    """Doing the same again cannot help."""
+
+
+class RetryableError(NodusError):
+    """The same call may succeed later."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class StoreUnavailable(RetryableError):
+    """The store did not answer, throttled, or lost too many races in a row."""
+
+
+class CorruptRow(TerminalError):
+    """A stored row cannot be read: it names the row and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One field of a refused request: `field` is its path (`spec.model.access`), `message` says what to do."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+class Refusal(TerminalError):
+    """A request that is not accepted; nothing was stored.
+
+    `reason` is the machine-readable word of the catalogue (NODQ-01), `causes` name the fields.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        causes: tuple[Cause, ...] = (),
+        kind: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.causes = causes
+        self.kind = kind
+        self.name = name
+
+
+class ConditionFailed(NodusError):
+    """A conditional write lost. `current` holds the rows as they are, by position of the failed operation."""
+
+    def __init__(self, commit: str, current: dict[int, dict[str, object]]) -> None:
+        super().__init__(f"commit {commit!r} lost: conditions {sorted(current)} do not hold")
+        self.commit = commit
+        self.current = current
+
+
+class Fenced(BaseException):
+    """The line has another owner. Not an `Exception`, so that no tool's handler can swallow it."""

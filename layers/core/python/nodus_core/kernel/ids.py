@@ -1,0 +1,72 @@
+"""Ids that are a function of position: the same place in the graph always has the same id.
+
+Fresh ids (uids, claimants, write tokens) come from the caller; nothing here is random.
+"""
+
+import hashlib
+import re
+
+MAIN = "main"
+"""The branch of a conversation's own reply; later branches are named by the call that made them."""
+
+SANDBOX = "sandbox"
+SETUP = "setup"
+ROUTE = "route"
+
+_CALL = re.compile(r"^r(\d+)t(\d+)$")
+_ROUND = re.compile(r"^r(\d+)$")
+
+
+def digest(text: str) -> str:
+    """sha256 of the UTF-8 of `text`, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def run_id(conversation: str, turn: int) -> str:
+    """Uid of the run that answers a turn: a replayed `open_turn` names the same run."""
+    return f"{conversation}-{turn}"
+
+
+def sandbox_id(conversation: str, ordinal: int) -> str:
+    """Uid of the n-th sandbox of a conversation (1 for the first)."""
+    return f"{conversation}-s{ordinal}"
+
+
+def round_key(number: int) -> str:
+    """Task key of the n-th model round of a run, from 1."""
+    return f"r{number}"
+
+
+def call_key(round_number: int, index: int) -> str:
+    """Task key of the call with this index (from 0) in a round's message."""
+    return f"r{round_number}t{index}"
+
+
+def command_id(run: str, task: str) -> str:
+    """Id under which the sandbox daemon knows a task's command; the same task, the same command."""
+    return f"{run}.{task}"
+
+
+def execution_name(line: str, generation: int) -> str:
+    """Name of the execution that works on a line in one generation (at most 80 characters)."""
+    return f"{line}-{generation}"
+
+
+def round_of(key: str) -> int | None:
+    """Number of the round that a round's or call's key belongs to; None for other tasks."""
+    match = _ROUND.match(key) or _CALL.match(key)
+    return int(match.group(1)) if match else None
+
+
+def step_name(turn: int, key: str, tool: str | None, number: int) -> str:
+    """Name under which a person sees a task (NODQ-86).
+
+    `number` counts the model rounds, or the tool calls, of the turn.
+    """
+    if key in (SANDBOX, SETUP):
+        return key
+    if key == ROUTE:
+        return f"turn-{turn}.route"
+    if _ROUND.match(key):
+        return f"turn-{turn}.model.{number}"
+    return f"turn-{turn}.tool.{tool}.{number}"

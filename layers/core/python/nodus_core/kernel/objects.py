@@ -1,0 +1,339 @@
+"""Frozen objects of the kernel: what the journal's rows mean (orchestration catalogue, *Assumed objects*).
+
+A linear run is the trivial graph: one branch (`main`), rounds in a row, the calls of each round below it.
+Fields that only later commits fill (reads, branches, deliveries) are part of the model from the start.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from nodus_core.kernel.states import (
+    CommandState,
+    Guarantee,
+    InputState,
+    RunState,
+    SandboxState,
+    TaskKind,
+    TaskState,
+    TurnState,
+)
+from nodus_core.kernel.text import Text
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True)
+class ObjectKey:
+    """Where a resource stands: organization, project (the namespace), kind, name."""
+
+    org: str
+    project: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Object:
+    """A resource: envelope, spec (JSON text) and status projection.
+
+    `version` grows with every change and is the watch position; `generation` grows with the spec.
+    """
+
+    key: ObjectKey
+    uid: str
+    version: int
+    generation: int
+    spec: Text
+    created_at: datetime
+    status: dict[str, Any] = field(default_factory=dict[str, Any])
+    deleted_at: datetime | None = None
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class StopMarker:
+    """A source cut: set once, never moved. `reason` is the word a person sees (`Cancelled`, …)."""
+
+    at: datetime
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """What works on one branch of a conversation: who holds it, until when, and when to look at it again.
+
+    `generation` names the execution and fences everything older; `claimant` is unique to one invocation.
+    `failures` counts takings since the last recorded progress, for the back-off of a line that keeps dying.
+    """
+
+    generation: int
+    claimant: str | None = None
+    lease_until: datetime | None = None
+    due_at: datetime | None = None
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Head of a conversation; its main line stands in it.
+
+    `accepted` and `opened` count inputs: a turn is owed while accepted > opened. `bell` is raised by everyone
+    who leaves something for the line to look at, so that no worker rests over it. `ended` means that no
+    more input is taken. `cap`, `spent` are USD; the cap is fixed at creation (NOD-131).
+    """
+
+    id: str
+    object: ObjectKey
+    context: Text
+    line: Line
+    created_at: datetime
+    cap: Decimal
+    keep_alive: bool = False
+    kind: str = "main"
+    parent: str | None = None
+    label: str | None = None
+    accepted: int = 0
+    opened: int = 0
+    bell: int = 0
+    steps: int = 0
+    spent: Decimal = ZERO
+    run: str | None = None
+    sandbox: str | None = None
+    sandboxes: int = 0
+    attempts: int = 0
+    deadline: datetime | None = None
+    stop: StopMarker | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """A row of a conversation's queue: a person's message, a brief, a send or mail come in by one door."""
+
+    conversation: str
+    seq: int
+    text: Text
+    state: InputState
+    origin: str
+    author: str
+    created_at: datetime
+    message_key: str | None = None
+    deliver_at: datetime | None = None
+    source_run: str | None = None
+    source_task: str | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call or one turn."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One prompt and its answer. `chosen_by` is `jev`, `fallback` or `configured` (NOD-055, NODQ-24)."""
+
+    conversation: str
+    number: int
+    input: int
+    run: str
+    state: TurnState
+    prompt: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    model: str | None = None
+    chosen_by: str | None = None
+    cost: Decimal | None = None
+    usage: Usage | None = None
+    answer: Text | None = None
+    reason: str | None = None
+    relayed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The fence of one branch in its run's head: generation and claimant of the worker that may write."""
+
+    generation: int
+    claimant: str
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something that only a person can move on: the step, what is not known of it, since when."""
+
+    task: str
+    what: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Run:
+    """Head of one execution of a turn.
+
+    `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
+    `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
+    `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
+    """
+
+    uid: str
+    conversation: str
+    turn: int
+    state: RunState
+    lines: dict[str, Hold]
+    available: Decimal
+    created_at: datetime
+    spent: Decimal = ZERO
+    seq: int = 0
+    rounds: int = 0
+    calls: int = 0
+    cut_rounds: int = 0
+    open: frozenset[str] = frozenset()
+    selection: str | None = None
+    usage: Usage = Usage()
+    lifetime: str = "turn"
+    attention: tuple[Attention, ...] = ()
+    stop: StopMarker | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who began a task: the worker's claimant id, its line generation, and when."""
+
+    claimant: str
+    generation: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """A call of a round's message as it stands in the round's row: its task key, tool and number in the turn."""
+
+    key: str
+    tool: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a task came to. `exit_code` and `reason` are a command's; `error` is a stable word."""
+
+    text: Text | None = None
+    is_error: bool = False
+    error: str | None = None
+    exit_code: int | None = None
+    raw_bytes: int | None = None
+    dropped_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step of the journal.
+
+    `number` counts rounds or calls of the turn (for the step's name); `reserved` and `cost` are USD (`cost`
+    None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
+    round's assistant message record, `calls` its planned calls.
+    """
+
+    run: str
+    key: str
+    kind: TaskKind
+    state: TaskState
+    guarantee: Guarantee
+    number: int
+    started_at: datetime
+    claim: Claim | None = None
+    attempt: int = 1
+    resent: int = 0
+    tool: str | None = None
+    parent: str | None = None
+    placer: str = "kernel"
+    branch: str = "main"
+    reads: tuple[str, ...] = ()
+    head: str | None = None
+    detached: bool = False
+    lifetime: str = "turn"
+    on_failure: str = "absorb"
+    input: Text | None = None
+    command: str | None = None
+    reserved: Decimal | None = None
+    cost: Decimal | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    message: Text | None = None
+    calls: tuple[PlannedCall, ...] = ()
+    result: Result | None = None
+    finished_at: datetime | None = None
+    delivered_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """An entry of a run's append-only log; `seq` starts at 1 and has no gap (INV-44)."""
+
+    run: str
+    seq: int
+    task: str
+    state: TaskState
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A promise kept with its effect: `digest` is of the request, `facts` what was answered (JSON text)."""
+
+    key: str
+    digest: str
+    facts: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone."""
+
+    id: str
+    conversation: str
+    state: SandboxState
+    enrol_hash: str
+    created_at: datetime
+    image: str
+    egress: str = "Deny"
+    token_hash: str | None = None
+    task: str | None = None
+    boot: str | None = None
+    connection: str | None = None
+    seen_at: datetime | None = None
+    isolation: dict[str, Any] | None = None
+    reason: str | None = None
+    wake: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """The log row of one effect in a sandbox: the truth between the line and the daemon.
+
+    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`.
+    """
+
+    sandbox: str
+    id: str
+    kind: str
+    request: Text
+    digest: str
+    state: CommandState
+    created_at: datetime
+    boot: str | None = None
+    claimed_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: Text | None = None
+    cancel: bool = False
+    wake: bool = False

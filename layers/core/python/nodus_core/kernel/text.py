@@ -1,0 +1,41 @@
+"""Texts of any length: short ones stand in their row, long ones are named by hash (design: over 4 KB to S3)."""
+
+from dataclasses import dataclass
+
+INLINE_LIMIT = 4096
+"""Bytes of UTF-8 up to which a text stands in its row."""
+
+PREVIEW_LIMIT = 4096
+"""Bytes of `status.answer.preview` (NOD-065)."""
+
+
+@dataclass(frozen=True)
+class Inline:
+    """A text that stands in its row."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A text in the payload store. `sha256` is its hex digest, `size` its bytes, `head` its first bytes."""
+
+    sha256: str
+    size: int
+    head: str
+
+
+Text = Inline | Stored
+
+
+def cut(text: str, limit: int) -> str:
+    """The longest prefix of `text` that has at most `limit` bytes of UTF-8 and splits no character."""
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    return raw[:limit].decode(errors="ignore")
+
+
+def preview(text: Text, limit: int = PREVIEW_LIMIT) -> str:
+    """The first `limit` bytes (at most 4096) without reading the payload store."""
+    return cut(text.text if isinstance(text, Inline) else text.head, limit)

@@ -1,0 +1,198 @@
+"""The store in memory: same conditions, same answers as the real one, one lock around every commit."""
+
+import copy
+import threading
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+from nodus_core.journal.store import (
+    MOST_OPERATIONS,
+    Absent,
+    AtLeast,
+    Below,
+    Both,
+    Check,
+    Condition,
+    Delete,
+    Either,
+    Equals,
+    Holds,
+    Key,
+    OneOf,
+    Operation,
+    Page,
+    Present,
+    Put,
+    Row,
+    Transaction,
+    Update,
+)
+from nodus_core.kernel.errors import ConditionFailed
+
+
+class MemoryStore:
+    """A `Store` that lives as long as the process. Copies go in and come out: no caller shares a row."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, Row] = {}
+        self._tokens: dict[str, Transaction] = {}
+        self._lock = threading.RLock()
+        self.commits: list[Transaction] = []
+        """Every transaction that was applied, in order: what a test counts."""
+
+    def commit(self, transaction: Transaction, token: str) -> None:
+        _check_shape(transaction)
+        with self._lock:
+            known = self._tokens.get(token)
+            if known is not None:
+                if known != transaction:
+                    raise ValueError(f"token {token!r} was used for another transaction")
+                return
+            failed = {
+                index: copy.deepcopy(self._rows.get(operation.key) or {})
+                for index, operation in enumerate(transaction.operations)
+                if operation.when is not None and not holds(operation.when, self._rows.get(operation.key))
+            }
+            if failed:
+                raise ConditionFailed(transaction.name, failed)
+            for operation in transaction.operations:
+                self._apply(operation)
+            self._tokens[token] = copy.deepcopy(transaction)
+            self.commits.append(self._tokens[token])
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        with self._lock:
+            return [copy.deepcopy(self._rows.get(key)) for key in keys]
+
+    def query(
+        self,
+        pk: str,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> Page:
+        with self._lock:
+            names = sorted(
+                (key.sk for key in self._rows if key.pk == pk and key.sk.startswith(prefix)),
+                reverse=newest_first,
+            )
+            if after is not None:
+                names = [name for name in names if (name < after if newest_first else name > after)]
+            chosen = names[:limit]
+            rows = tuple(copy.deepcopy(self._rows[Key(pk, name)]) for name in chosen)
+        return Page(rows, chosen[-1] if len(names) > limit else None)
+
+    def due(self, shard: str, until: str, limit: int) -> Iterable[Key]:
+        with self._lock:
+            found = sorted(
+                (row["dueAt"], key.pk, key.sk)
+                for key, row in self._rows.items()
+                if row.get("dueShard") == shard and row["dueAt"] <= until
+            )
+        return [Key(pk, sk) for _, pk, sk in found[:limit]]
+
+    def rows(self) -> dict[Key, Row]:
+        """A copy of everything, for comparing two outcomes."""
+        with self._lock:
+            return copy.deepcopy(self._rows)
+
+    def _apply(self, operation: Operation) -> None:
+        match operation:
+            case Put(row=row):
+                self._rows[operation.key] = copy.deepcopy(
+                    {name: value for name, value in row.items() if value is not None}
+                )
+            case Update():
+                row = self._rows.setdefault(operation.key, {"pk": operation.key.pk, "sk": operation.key.sk})
+                _change(row, operation)
+            case Delete(key=key):
+                self._rows.pop(key, None)
+            case Check():
+                pass
+
+
+def _check_shape(transaction: Transaction) -> None:
+    keys = [operation.key for operation in transaction.operations]
+    if len(keys) != len(set(keys)):
+        raise ValueError(f"{transaction.name}: two operations on one row")
+    if len(keys) > MOST_OPERATIONS:
+        raise ValueError(f"{transaction.name}: {len(keys)} operations, at most {MOST_OPERATIONS}")
+
+
+def _change(row: Row, update: Update) -> None:
+    for path, value in update.assign.items():
+        holder, name = _holder(row, path)
+        holder[name] = copy.deepcopy(value)
+    for path in update.remove:
+        holder, name = _holder(row, path)
+        holder.pop(name, None)
+    for path, amount in update.add.items():
+        holder, name = _holder(row, path)
+        holder[name] = holder.get(name, Decimal(0) if isinstance(amount, Decimal) else 0) + amount
+    for path, members in update.join.items():
+        holder, name = _holder(row, path)
+        holder[name] = frozenset(holder.get(name, frozenset())) | members
+    for path, members in update.leave.items():
+        holder, name = _holder(row, path)
+        left = frozenset(holder.get(name, frozenset())) - members
+        if left:
+            holder[name] = left
+        else:
+            holder.pop(name, None)
+
+
+def _holder(row: Row, path: str) -> tuple[Row, str]:
+    *parents, name = path.split(".")
+    here = row
+    for parent in parents:
+        if parent not in here:
+            raise ValueError(f"path {path!r} leads through a missing map")
+        here = here[parent]
+    return here, name
+
+
+_MISSING = object()
+
+
+def _value(row: Row, path: str) -> Any:
+    here: Any = row
+    for part in path.split("."):
+        if not isinstance(here, dict) or part not in here:
+            return _MISSING
+        here = cast("Row", here)[part]
+    return here
+
+
+def holds(condition: Condition, row: Row | None) -> bool:
+    """Whether a condition holds for a row as it is (None: there is no row)."""
+    match condition:
+        case Both(parts=parts):
+            return all(holds(part, row) for part in parts)
+        case Either(parts=parts):
+            return any(holds(part, row) for part in parts)
+        case Absent(path=path):
+            return row is None or (path is not None and _value(row, path) is _MISSING)
+        case Present(path=path):
+            return row is not None and (path is None or _value(row, path) is not _MISSING)
+        case _:
+            value = _value(row, condition.path) if row is not None else _MISSING
+            return value is not _MISSING and _compare(condition, value)
+
+
+def _compare(condition: Condition, value: Any) -> bool:
+    match condition:
+        case Equals(value=wanted):
+            return bool(value == wanted)
+        case Below(value=bound):
+            return bool(value < bound)
+        case AtLeast(value=bound):
+            return bool(value >= bound)
+        case OneOf(values=values):
+            return value in values
+        case Holds(member=member):
+            return member in value
+        case _:
+            raise TypeError(f"not a comparison: {condition!r}")
