@@ -1,0 +1,53 @@
+"""Model calls: messages, targets, the operator's catalogue, prices, routing and wire formats. Pure: no I/O.
+
+`nodus_core.providers` sends what is made here.
+"""
+
+from nodus_core.inference.errors import (
+    ModelNotOffered,
+    ModelOutcomeUnknown,
+    ModelRefusedRequest,
+    ModelUnavailable,
+)
+from nodus_core.inference.exchange import (
+    DEFAULT_MAX_TOKENS,
+    AssistantMessage,
+    Message,
+    ModelPort,
+    ModelReply,
+    ModelRequest,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    ToolSpec,
+    Usage,
+    UserMessage,
+    message_from_record,
+)
+from nodus_core.inference.target import LongPrompt, Prices, Target, Wire
+
+__all__ = [
+    "DEFAULT_MAX_TOKENS",
+    "AssistantMessage",
+    "LongPrompt",
+    "Message",
+    "ModelNotOffered",
+    "ModelOutcomeUnknown",
+    "ModelPort",
+    "ModelRefusedRequest",
+    "ModelReply",
+    "ModelRequest",
+    "ModelUnavailable",
+    "Prices",
+    "StopReason",
+    "Target",
+    "ToolCall",
+    "ToolResult",
+    "ToolResults",
+    "ToolSpec",
+    "Usage",
+    "UserMessage",
+    "Wire",
+    "message_from_record",
+]

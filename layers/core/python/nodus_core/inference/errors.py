@@ -1,0 +1,38 @@
+"""What can become of a model call beside a reply.
+
+ModelUnavailable (RetryableError)     certainly no reply: wait `retry_after`, then the same call again (FLD-04)
+ModelRefusedRequest (TerminalError)   the provider said no; the same call would be refused again
+ModelOutcomeUnknown (NodusError)      sent, but no whole reply came back: it may have run and may be billed
+ModelNotOffered (TerminalError)       the catalogue has no such model for this choice; nothing was sent
+
+Messages carry the provider's own reason, never a key.
+"""
+
+from nodus_core.kernel.errors import NodusError, RetryableError, TerminalError
+
+LONGEST_RETRY_AFTER_S = 86_400.0
+"""A provider's waiting time is believed up to one day."""
+
+
+class ModelUnavailable(RetryableError):
+    """The provider did not take the call. `retry_after` is in seconds, None when it named no time."""
+
+
+class ModelRefusedRequest(TerminalError):
+    """The provider refused the call. `status` is its HTTP status, None when there was none."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ModelOutcomeUnknown(NodusError):
+    """The call was sent and its outcome is not known; whether it may be made again is the caller's rule."""
+
+
+class ModelNotOffered(TerminalError):
+    """A model choice that the operator's catalogue does not serve. `field` is the path in `spec.model`."""
+
+    def __init__(self, message: str, field: str = "spec.model") -> None:
+        super().__init__(message)
+        self.field = field
