@@ -90,12 +90,10 @@ class Either:
 Condition = Absent | Present | Equals | Below | AtLeast | Holds | OneOf | Both | Either
 
 
-def both(*parts: Condition | None) -> Condition | None:
-    """All given parts; None among them is left out; nothing left: no condition."""
-    real = tuple(part for part in parts if part is not None)
-    if len(real) <= 1:
-        return real[0] if real else None
-    return Both(real)
+def both(first: Condition, *rest: Condition | None) -> Condition:
+    """All given conditions; None among the further ones is left out."""
+    parts = (first, *(part for part in rest if part is not None))
+    return first if len(parts) == 1 else Both(parts)
 
 
 # --- operations -------------------------------------------------------------------------------------------

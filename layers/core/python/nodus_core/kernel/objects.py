@@ -63,17 +63,18 @@ class StopMarker:
 
 @dataclass(frozen=True)
 class Line:
-    """What works on one branch of a conversation: who holds it, until when, and when to look at it again.
+    """What works on one branch of a conversation: who holds it, and until when.
 
     `generation` names the execution and fences everything older; `claimant` is unique to one invocation.
-    `failures` counts takings since the last recorded progress, for the back-off of a line that keeps dying.
+    `failures` counts takings in a row that found no progress since the one before (`mark` is the progress
+    seen last), for the back-off of a line that keeps dying.
     """
 
     generation: int
     claimant: str | None = None
     lease_until: datetime | None = None
-    due_at: datetime | None = None
     failures: int = 0
+    mark: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class Attention:
 class Run:
     """Head of one execution of a turn.
 
-    `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
+    `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
     `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
     """
@@ -192,6 +193,7 @@ class Run:
     available: Decimal
     created_at: datetime
     spent: Decimal = ZERO
+    version: int = 0
     seq: int = 0
     rounds: int = 0
     calls: int = 0

@@ -59,10 +59,13 @@ class SandboxState(StrEnum):
 
 
 class CommandState(StrEnum):
+    """PENDING: no daemon has it. CLAIMED: one may be running it. WITHDRAWN: it certainly never ran."""
+
     PENDING = "pending"
     CLAIMED = "claimed"
     DONE = "done"
     LOST = "lost"
+    WITHDRAWN = "withdrawn"
 
 
 class Guarantee(StrEnum):

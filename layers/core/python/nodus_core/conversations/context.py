@@ -1,0 +1,59 @@
+"""The frozen execution context: everything a run pins when it is admitted (NOD-025, NOD-036)."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """`spec.model` as admitted. `name` is None for managed routing, `max_tokens` bounds each reply."""
+
+    access: str
+    name: str | None = None
+    families: tuple[str, ...] = ()
+    max_tokens: int = 4096
+
+
+@dataclass(frozen=True)
+class Context:
+    """Settings of the agent and the run, copied at admission; later edits of the agent do not reach them.
+
+    `egress` is `Deny`, `AllowList` or `Open`; `cpu` is in vCPU, `memory` in MiB.
+    """
+
+    agent: str
+    agent_generation: int
+    system: str
+    model: ModelChoice
+    working_dir: str = "/workspace"
+    setup: str | None = None
+    image: str = "nodus/agent-tools"
+    egress: str = "Deny"
+    allow: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    max_tool_calls: int = 50
+    max_parallel_agents: int = 0
+    parallelism: int = 0
+    cpu: int = 1
+    memory: int = 1024
+
+    def to_json(self) -> str:
+        """The text that is stored with the conversation."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Context":
+        """What `to_json` wrote; fields of later releases are ignored."""
+        values = json.loads(text)
+        model = values.pop("model")
+        known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        known["allow"] = tuple(known.get("allow", ()))
+        return cls(
+            model=ModelChoice(
+                access=model["access"],
+                name=model.get("name"),
+                families=tuple(model.get("families", ())),
+                max_tokens=model.get("max_tokens", 4096),
+            ),
+            **known,
+        )

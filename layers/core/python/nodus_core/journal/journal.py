@@ -1,0 +1,140 @@
+"""The journal: everything that can be read from it, and the commits by noun."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from nodus_core.journal import keys
+from nodus_core.journal.codec import from_row, stamp
+from nodus_core.journal.lines import Lines
+from nodus_core.journal.objects import Objects
+from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
+from nodus_core.journal.sandboxes import Sandboxes
+from nodus_core.journal.steps import Steps
+from nodus_core.journal.store import Key, Row, Store
+from nodus_core.journal.turns import Turns
+from nodus_core.journal.writer import Writer
+from nodus_core.kernel.objects import (
+    Command,
+    Conversation,
+    Input,
+    Object,
+    ObjectKey,
+    Observation,
+    Receipt,
+    Run,
+    Sandbox,
+    Task,
+    Turn,
+)
+
+T = TypeVar("T")
+
+
+class Journal:
+    """Reads are strongly consistent. Commits stand under their noun: `journal.steps.record(…)`."""
+
+    def __init__(self, store: Store, ids: Ids, crash: CrashPoints | None = None) -> None:
+        writer = Writer(store, ids, crash or NoCrash())
+        self.store = store
+        self.writer = writer
+        self.objects = Objects(writer)
+        self.lines = Lines(writer)
+        self.turns = Turns(writer)
+        self.steps = Steps(writer)
+        self.sandboxes = Sandboxes(writer)
+
+    # --- resources ---
+
+    def object(self, key: ObjectKey) -> Object | None:
+        return self._one(Object, keys.object_key(key))
+
+    def objects_of(
+        self, org: str, project: str, kind: str, *, after: str | None = None, limit: int = 100
+    ) -> tuple[list[Object], str | None]:
+        """A page of a kind's objects in name order, and the name to go on behind."""
+        page = self.store.query(keys.object_partition(org, project, kind), after=after, limit=limit)
+        return [from_row(Object, row) for row in page.rows], page.after
+
+    def receipt(self, key: str) -> Receipt | None:
+        return self._one(Receipt, keys.receipt_key(key))
+
+    # --- conversations ---
+
+    def conversation(self, conversation: str) -> Conversation | None:
+        return self._one(Conversation, keys.conversation_key(conversation))
+
+    def input(self, conversation: str, seq: int) -> Input | None:
+        return self._one(Input, keys.input_key(conversation, seq))
+
+    def turn(self, conversation: str, number: int) -> Turn | None:
+        return self._one(Turn, keys.turn_key(conversation, number))
+
+    def turns_of(self, conversation: str) -> Iterator[Turn]:
+        for row in self._rows(keys.conversation_partition(conversation), "turn#"):
+            yield from_row(Turn, row)
+
+    # --- runs ---
+
+    def run(self, run: str) -> Run | None:
+        return self._one(Run, keys.run_key(run))
+
+    def tasks(self, run: str, names: Sequence[str]) -> dict[str, Task]:
+        """Those of the named tasks that exist."""
+        found: dict[str, Task] = {}
+        for start in range(0, len(names), 100):
+            rows = self.store.get([keys.task_key(run, name) for name in names[start : start + 100]])
+            for row in rows:
+                if row is not None:
+                    task = from_row(Task, row)
+                    found[task.key] = task
+        return found
+
+    def all_tasks(self, run: str) -> Iterator[Task]:
+        for row in self._rows(keys.run_partition(run), "t#"):
+            yield from_row(Task, row)
+
+    def observations(self, run: str, *, after: int = 0, limit: int = 1000) -> list[Observation]:
+        """Entries of the run's log behind number `after`, in order."""
+        start = keys.observation_key(run, after).sk if after else None
+        page = self.store.query(keys.run_partition(run), "obs#", after=start, limit=limit)
+        return [from_row(Observation, row) for row in page.rows]
+
+    # --- sandboxes ---
+
+    def sandbox(self, sandbox: str) -> Sandbox | None:
+        return self._one(Sandbox, keys.sandbox_key(sandbox))
+
+    def command(self, sandbox: str, command: str) -> Command | None:
+        return self._one(Command, keys.command_key(sandbox, command))
+
+    def commands(self, sandbox: str, names: Sequence[str]) -> list[Command | None]:
+        rows = self.store.get([keys.command_key(sandbox, name) for name in names])
+        return [None if row is None else from_row(Command, row) for row in rows]
+
+    def all_commands(self, sandbox: str) -> Iterator[Command]:
+        for row in self._rows(keys.sandbox_partition(sandbox), "cmd#"):
+            yield from_row(Command, row)
+
+    # --- what is due ---
+
+    def due_conversations(self, shard: str, now: datetime, limit: int = 100) -> list[str]:
+        """Ids of conversations whose line is due (as the index knows it: read each again)."""
+        return [
+            key.pk.removeprefix("conv#")
+            for key in self.store.due(shard, stamp(now), limit)
+            if key.pk.startswith("conv#")
+        ]
+
+    def _one(self, cls: type[T], key: Key) -> T | None:
+        row = self.store.get([key])[0]
+        return None if row is None else from_row(cls, row)
+
+    def _rows(self, pk: str, prefix: str) -> Iterator[Row]:
+        after: str | None = None
+        while True:
+            page = self.store.query(pk, prefix, after=after)
+            yield from page.rows
+            if page.after is None:
+                return
+            after = page.after

@@ -1,0 +1,121 @@
+"""Commits on a line: who works on it.
+
+kick ──► (execution starts) ──► take ──► renew … ──► rest
+  ▲                              ▲ the next taker of the same generation fences the one before
+  └── a kick with a new generation fences everything older
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from nodus_core.journal.codec import stamp, to_row
+from nodus_core.journal.fence import Fence
+from nodus_core.journal.keys import conversation_key, due_shard, run_key
+from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Present, Row, Update, both
+from nodus_core.journal.writer import Writer
+from nodus_core.kernel.objects import Conversation, Hold, Line, Run
+
+LEASE = timedelta(seconds=30)
+"""How long a worker, or a started execution that has not shown itself, keeps a line to itself."""
+
+
+def due(pk: str, at: datetime) -> Row:
+    """Attributes that put a row into the sweeper's index."""
+    return {"dueShard": due_shard(pk), "dueAt": stamp(at)}
+
+
+DUE = ("dueShard", "dueAt")
+
+
+class Lines:
+    """Commits that move a line between workers."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def kick(self, conversation: Conversation, now: datetime, *, dead: bool = False) -> int:
+        """Gives the line a new generation, which names the execution to start. Returns it.
+
+        Condition: the generation is the one seen, and no lease holds (`dead`: its execution is known dead).
+        Raises `ConditionFailed` when somebody else kicked or works: nothing is left to do then.
+        """
+        key = conversation_key(conversation.id)
+        until = now + LEASE
+        free = None if dead else Either((Absent("line.lease_until"), Below("line.lease_until", stamp(now))))
+        generation = conversation.line.generation + 1
+        self._writer.commit(
+            "kick",
+            Update(
+                key,
+                when=both(Equals("line.generation", conversation.line.generation), free),
+                assign={
+                    "line.generation": generation,
+                    "line.lease_until": stamp(until),
+                    **due(key.pk, until),
+                },
+                remove=("line.claimant", "outbox"),
+            ),
+        )
+        return generation
+
+    def take(
+        self, conversation: Conversation, run: Run | None, fence: Fence, now: datetime
+    ) -> tuple[Conversation, Run | None]:
+        """The worker of an invocation takes the line; whoever held it in this generation is fenced.
+
+        Condition: the generation is the fence's, and the open run is the one seen. Raises `ConditionFailed`.
+        """
+        key = conversation_key(conversation.id)
+        until = now + LEASE
+        mark = conversation.steps + (run.seq if run else 0)
+        failures = conversation.line.failures + 1 if mark == conversation.line.mark else 0
+        line = Line(fence.generation, fence.claimant, until, failures, mark)
+        hold = Hold(fence.generation, fence.claimant)
+        same_run = Absent("run") if run is None else Equals("run", run.uid)
+        operations: list[Operation] = [
+            Update(
+                key,
+                when=both(Equals("line.generation", fence.generation), same_run),
+                assign={"line": to_row(line), **due(key.pk, until)},
+                remove=("outbox",),
+            )
+        ]
+        if run is not None:
+            operations.append(
+                Update(run_key(run.uid), when=Present(), assign={f"lines.{fence.branch}": to_row(hold)})
+            )
+        self._writer.commit("take", *operations)
+        taken = replace(conversation, line=line)
+        return taken, run and replace(run, lines={**run.lines, fence.branch: hold})
+
+    def renew(self, fence: Fence, now: datetime) -> None:
+        """Moves the end of the lease. Condition: the fence holds. Raises `ConditionFailed` when fenced."""
+        key = conversation_key(fence.conversation)
+        until = now + LEASE
+        self._writer.commit(
+            "renew",
+            Update(
+                key,
+                when=fence.on_conversation,
+                assign={"line.lease_until": stamp(until), **due(key.pk, until)},
+                remove=("outbox",),
+            ),
+        )
+
+    def rest(self, fence: Fence, bell: int, due_at: datetime | None, *more: Operation) -> None:
+        """The worker lets go; the line is looked at again at `due_at`, or only when it is kicked (None).
+
+        Condition: the fence holds and nobody rang the bell since it was read. Raises `ConditionFailed`
+        when something new is there (look again) or the line is another's.
+        """
+        key = conversation_key(fence.conversation)
+        self._writer.commit(
+            "rest",
+            Update(
+                key,
+                when=both(fence.on_conversation, Equals("bell", bell)),
+                assign=due(key.pk, due_at) if due_at else {},
+                remove=("line.claimant", "line.lease_until", "outbox", *(() if due_at else DUE)),
+            ),
+            *more,
+        )

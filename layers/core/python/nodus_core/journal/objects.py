@@ -1,0 +1,139 @@
+"""Commits on resources, and the operations by which other commits carry a status projection along.
+
+Every change writes the object's row and an entry of the project's change log in one transaction.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from nodus_core.journal.codec import stamp
+from nodus_core.journal.keys import change_key, conversation_key, input_key, object_key, receipt_key
+from nodus_core.journal.lines import due
+from nodus_core.journal.store import (
+    Absent,
+    Below,
+    Check,
+    Delete,
+    Equals,
+    Operation,
+    Put,
+    Row,
+    Update,
+)
+from nodus_core.journal.writer import Writer, stored
+from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
+
+CHANGE_LOG_TTL = timedelta(hours=1)
+"""How long a watch can be taken up again; older positions answer 410."""
+
+
+def next_version(old: int, now: datetime) -> int:
+    """The next resourceVersion: microseconds since 1970, and always more than the one before."""
+    return max(old + 1, int(now.timestamp() * 1_000_000))
+
+
+def projection(obj: Object, now: datetime) -> tuple[Operation, Operation]:
+    """Operations that store `obj.status` under the new `obj.version` and log the change.
+
+    Condition: the stored version is lower. Only the holder of the line projects, so no other condition.
+    """
+    update = Update(
+        object_key(obj.key),
+        when=Below("version", obj.version),
+        assign={"status": obj.status, "version": obj.version, "outbox": "changed"},
+    )
+    return update, _change(obj, "MODIFIED", now)
+
+
+def _change(obj: Object, kind: str, now: datetime) -> Put:
+    key = change_key(obj.key, obj.version)
+    row: Row = {
+        "pk": key.pk,
+        "sk": key.sk,
+        "type": kind,
+        "kind": obj.key.kind,
+        "name": obj.key.name,
+        "uid": obj.uid,
+        "version": obj.version,
+        "ttl": int((now + CHANGE_LOG_TTL).timestamp()),
+    }
+    return Put(row)
+
+
+class Objects:
+    """Commits that create, change and remove resources."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def create(self, obj: Object, now: datetime) -> None:
+        """Condition: no object has this key. Raises `ConditionFailed`."""
+        self._writer.commit(
+            "create-object",
+            Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
+            _change(obj, "ADDED", now),
+        )
+
+    def replace(self, old: Object, new: Object, now: datetime) -> None:
+        """Condition: the stored object is `old`, by uid and version. Raises `ConditionFailed`."""
+        self._writer.commit(
+            "replace-object",
+            Put(stored(object_key(new.key), new, outbox="changed"), when=Equals("version", old.version)),
+            _change(new, "MODIFIED", now),
+        )
+
+    def remove(self, obj: Object, now: datetime, *more: Operation) -> None:
+        """Condition: the stored object is `obj` by uid. Raises `ConditionFailed`."""
+        gone = replace(obj, version=next_version(obj.version, now))
+        self._writer.commit(
+            "remove-object",
+            Delete(object_key(obj.key), when=Equals("uid", obj.uid)),
+            _change(gone, "DELETED", now),
+            *more,
+        )
+
+    def admit(
+        self,
+        obj: Object,
+        conversation: Conversation,
+        first: Input,
+        now: datetime,
+        *,
+        agent: Object | None,
+        receipt: Receipt | None = None,
+    ) -> None:
+        """Creates an AgentRun: object, conversation and first input at once, due at once.
+
+        Condition: none of the three exists; the agent (if given) is still the one that was read; the
+        receipt's key is free. Raises `ConditionFailed`; position 0 is the object, the last but the receipt
+        is the agent.
+        """
+        head = conversation_key(conversation.id)
+        entry = input_key(first.conversation, first.seq)
+        operations: list[Operation] = [
+            Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
+            _change(obj, "ADDED", now),
+            Put(stored(head, conversation, outbox="line", **due(head.pk, now)), when=Absent()),
+            Put(stored(entry, first), when=Absent()),
+        ]
+        if agent is not None:
+            operations.append(Check(object_key(agent.key), Equals("version", agent.version)))
+        if receipt is not None:
+            operations.append(Put(stored(receipt_key(receipt.key), receipt), when=Absent()))
+        self._writer.commit("admit", *operations)
+
+    def mark_deleted(self, obj: Object, now: datetime) -> Object:
+        """Sets `deletionTimestamp`. Condition: the version is the one seen. Raises `ConditionFailed`."""
+        marked = replace(obj, deleted_at=now, version=next_version(obj.version, now))
+        fields: dict[str, Any] = {
+            "deleted_at": stamp(now),
+            "version": marked.version,
+            "outbox": "changed",
+        }
+        self._writer.commit(
+            "mark-deleted",
+            Update(object_key(obj.key), when=Equals("version", obj.version), assign=fields),
+            _change(marked, "MODIFIED", now),
+        )
+        return marked

@@ -1,0 +1,239 @@
+"""Commits on sandboxes and their command rows: the truth between a line and the daemon.
+
+command:  pending ──claim(boot)──► claimed ──finish(boot)──► done
+             │                        └── its boot or task is gone ──► lost   (never run again)
+             └── withdraw ──► withdrawn                                       (certainly never ran)
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nodus_core.journal.codec import stamp, to_value
+from nodus_core.journal.fence import Fence
+from nodus_core.journal.keys import command_key, conversation_key, sandbox_key
+from nodus_core.journal.store import (
+    Absent,
+    Both,
+    Either,
+    Equals,
+    OneOf,
+    Present,
+    Update,
+    both,
+)
+from nodus_core.journal.writer import Writer
+from nodus_core.kernel.objects import Command
+from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.text import Text
+
+ALIVE = (SandboxState.REQUESTED.value, SandboxState.RUNNING.value)
+UNFINISHED = (CommandState.PENDING.value, CommandState.CLAIMED.value)
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a daemon says of itself when it comes up."""
+
+    boot: str
+    token_hash: str
+    isolation: dict[str, Any]
+
+
+class Sandboxes:
+    """Commits of the sandbox link and of the line's side of it. Each raises `ConditionFailed`."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def note_task(self, sandbox: str, task: str) -> None:
+        """Keeps the provider's id of the task. Condition: none is kept, or the same one."""
+        self._writer.commit(
+            "note-task",
+            Update(
+                sandbox_key(sandbox),
+                when=both(Present(), Either((Absent("task"), Equals("task", task)))),
+                assign={"task": task},
+            ),
+        )
+
+    def enrol(self, sandbox: str, enrol_hash: str, greeting: Greeting, now: datetime) -> None:
+        """Binds the daemon's token to the sandbox and shows it running.
+
+        Condition: the code is right, the sandbox is alive, no other token is bound.
+        """
+        self._writer.commit(
+            "enrol",
+            Update(
+                sandbox_key(sandbox),
+                when=both(
+                    Equals("enrol_hash", enrol_hash),
+                    OneOf("state", ALIVE),
+                    Either((Absent("token_hash"), Equals("token_hash", greeting.token_hash))),
+                ),
+                assign={
+                    "token_hash": greeting.token_hash,
+                    "boot": greeting.boot,
+                    "isolation": greeting.isolation,
+                    "state": SandboxState.RUNNING.value,
+                    "seen_at": stamp(now),
+                    "outbox": "sandbox",
+                },
+            ),
+        )
+
+    def reboot(self, sandbox: str, greeting: Greeting, now: datetime) -> None:
+        """A daemon that came up again under its token. Condition: the token is bound, the sandbox alive."""
+        self._writer.commit(
+            "reboot",
+            Update(
+                sandbox_key(sandbox),
+                when=both(Equals("token_hash", greeting.token_hash), OneOf("state", ALIVE)),
+                assign={"boot": greeting.boot, "isolation": greeting.isolation, "seen_at": stamp(now)},
+                remove=("outbox",),
+            ),
+        )
+
+    def attach(self, sandbox: str, connection: str) -> None:
+        """Keeps the bell's connection. Condition: the sandbox is alive."""
+        self._writer.commit(
+            "attach",
+            Update(
+                sandbox_key(sandbox),
+                when=OneOf("state", ALIVE),
+                assign={"connection": connection},
+                remove=("outbox",),
+            ),
+        )
+
+    def detach(self, sandbox: str, connection: str) -> None:
+        """Forgets a closed connection. Condition: it is the one that is kept."""
+        self._writer.commit(
+            "detach",
+            Update(
+                sandbox_key(sandbox),
+                when=Equals("connection", connection),
+                remove=("connection", "outbox"),
+            ),
+        )
+
+    def want_sandbox(self, sandbox: str) -> None:
+        """The line will rest and wants a kick when the sandbox is up or gone. Condition: still coming up."""
+        self._writer.commit(
+            "want-sandbox",
+            Update(
+                sandbox_key(sandbox),
+                when=Equals("state", SandboxState.REQUESTED.value),
+                assign={"wake": True, "outbox": "sandbox"},
+            ),
+        )
+
+    def release(self, sandbox: str) -> None:
+        """From now on the daemon is told to stop. Condition: the sandbox is alive."""
+        self._writer.commit(
+            "release-sandbox",
+            Update(
+                sandbox_key(sandbox),
+                when=OneOf("state", ALIVE),
+                assign={"state": SandboxState.RELEASING.value},
+                remove=("outbox",),
+            ),
+        )
+
+    def gone(self, sandbox: str, reason: str) -> None:
+        """The task has ended. Condition: it is not recorded as gone yet; the first reason stays."""
+        self._writer.commit(
+            "sandbox-gone",
+            Update(
+                sandbox_key(sandbox),
+                when=OneOf("state", (*ALIVE, SandboxState.RELEASING.value)),
+                assign={"state": SandboxState.GONE.value, "reason": reason, "outbox": "sandbox"},
+                remove=("connection",),
+            ),
+        )
+
+    def disown(self, fence: Fence, sandbox: str) -> None:
+        """The conversation lets go of a sandbox that is gone. Condition: the fence holds, it is the owner."""
+        self._writer.commit(
+            "disown-sandbox",
+            Update(
+                conversation_key(fence.conversation),
+                when=both(fence.on_conversation, Equals("sandbox", sandbox)),
+                remove=("sandbox", "outbox"),
+            ),
+        )
+
+    def claim_command(self, command: Command, boot: str, now: datetime) -> None:
+        """One boot of the daemon takes a command. Condition: pending, or claimed by this very boot."""
+        mine = Both((Equals("state", CommandState.CLAIMED.value), Equals("boot", boot)))
+        self._writer.commit(
+            "claim-command",
+            Update(
+                command_key(command.sandbox, command.id),
+                when=Either((Equals("state", CommandState.PENDING.value), mine)),
+                assign={
+                    "state": CommandState.CLAIMED.value,
+                    "boot": boot,
+                    "claimed_at": stamp(now),
+                },
+            ),
+        )
+
+    def finish_command(self, sandbox: str, command: str, boot: str, result: Text, now: datetime) -> None:
+        """The daemon's result. Condition: this boot has claimed it; again is fine."""
+        self._writer.commit(
+            "finish-command",
+            Update(
+                command_key(sandbox, command),
+                when=both(
+                    Equals("boot", boot),
+                    OneOf("state", (CommandState.CLAIMED.value, CommandState.DONE.value)),
+                ),
+                assign={
+                    "state": CommandState.DONE.value,
+                    "result": to_value(result),
+                    "finished_at": stamp(now),
+                },
+            ),
+        )
+
+    def lose_command(self, sandbox: str, command: str, now: datetime) -> None:
+        """Nobody can tell what became of it. Condition: claimed and not finished."""
+        self._writer.commit(
+            "lose-command",
+            Update(
+                command_key(sandbox, command),
+                when=Equals("state", CommandState.CLAIMED.value),
+                assign={"state": CommandState.LOST.value, "finished_at": stamp(now)},
+            ),
+        )
+
+    def withdraw_command(self, sandbox: str, command: str, now: datetime) -> None:
+        """It will never be run. Condition: no daemon has claimed it."""
+        self._writer.commit(
+            "withdraw-command",
+            Update(
+                command_key(sandbox, command),
+                when=Equals("state", CommandState.PENDING.value),
+                assign={"state": CommandState.WITHDRAWN.value, "finished_at": stamp(now)},
+                remove=("outbox",),
+            ),
+        )
+
+    def want_command(self, sandbox: str, command: str) -> None:
+        """The line will rest and wants a kick when the command ends. Condition: it has not ended."""
+        self._writer.commit(
+            "want-command",
+            Update(
+                command_key(sandbox, command),
+                when=OneOf("state", UNFINISHED),
+                assign={"wake": True, "outbox": "command"},
+            ),
+        )
+
+    def cancel_command(self, sandbox: str, command: str) -> None:
+        """Asks the daemon to end it. Condition: it has not ended."""
+        self._writer.commit(
+            "cancel-command",
+            Update(command_key(sandbox, command), when=OneOf("state", UNFINISHED), assign={"cancel": True}),
+        )

@@ -1,0 +1,147 @@
+"""Commits on the steps of a run: claim, record, retake, cut.
+
+    look ─► claim ─► (the effect) ─► record, with the claim of what comes next in the same transaction
+                        └─ the worker dies ─► retake (managed model calls), or the sandbox is asked
+
+Every one writes the run's head under its version and fence, so that two of them never build on one state.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from nodus_core.journal.fence import Fence
+from nodus_core.journal.keys import (
+    command_key,
+    conversation_key,
+    observation_key,
+    run_key,
+    sandbox_key,
+    task_key,
+)
+from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, Update, both
+from nodus_core.journal.writer import Writer, stored
+from nodus_core.kernel.objects import Command, Conversation, Run, Sandbox, Task
+from nodus_core.kernel.progress import begin, observations, settle
+from nodus_core.kernel.states import TaskState
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What one commit does to a run.
+
+    `settled` are final tasks, in the order in which they are observed; `begun` are tasks that start now, with
+    their `commands`; `run` carries changes of the head beside the arithmetic (selection, state, attention).
+    """
+
+    settled: Sequence[Task] = ()
+    begun: Sequence[Task] = ()
+    commands: Sequence[Command] = ()
+    more: Sequence[Operation] = ()
+
+
+class Steps:
+    """Commits of a run's journal. Each returns the run's head as it then is."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def record(self, fence: Fence, run: Run, changes: Changes, *, name: str | None = None) -> Run:
+        """Settles what is done and claims what is next, in one transaction.
+
+        Condition: the fence holds, the version is the one seen, nobody stopped the run, each begun task is
+        new, each settled one is running or new (refused before it began). Raises `ConditionFailed`.
+        """
+        return self._write(
+            name or ("record" if changes.settled else "claim"), fence, run, changes, Absent("stop")
+        )
+
+    def cut(self, fence: Fence, run: Run, tasks: Sequence[Task]) -> Run:
+        """Settles open tasks of a stopped run as they ended: canceled, or with the result that came in.
+
+        Condition: as `record`, but the stop marker is there.
+        """
+        return self._write("cut", fence, run, Changes(settled=tasks), Present("stop"))
+
+    def retake(self, fence: Fence, run: Run, task: Task) -> Run:
+        """A new worker does an open task again: a further attempt under the same reserve, counted as resent.
+
+        Condition: as `record`; the task is running in the attempt before. Raises `ConditionFailed`.
+        """
+        after = replace(run, version=run.version + 1)
+        self._writer.commit(
+            "retake",
+            Put(
+                stored(run_key(run.uid), after),
+                when=both(fence.on_run, Equals("version", run.version), Absent("stop")),
+            ),
+            Put(
+                stored(task_key(run.uid, task.key), task),
+                when=both(Equals("state", TaskState.RUNNING.value), Equals("attempt", task.attempt - 1)),
+            ),
+        )
+        return after
+
+    def request_sandbox(
+        self, fence: Fence, conversation: Conversation, run: Run, task: Task, sandbox: Sandbox
+    ) -> tuple[Conversation, Run]:
+        """Claims the start of a sandbox: its row, with its owner, exists before the provider makes it (FLD-10).
+
+        Condition: as `record`; the conversation has no sandbox. Raises `ConditionFailed`.
+        """
+        owner = Update(
+            conversation_key(conversation.id),
+            when=both(fence.on_conversation, Absent("sandbox")),
+            assign={
+                "sandbox": sandbox.id,
+                "sandboxes": conversation.sandboxes + 1,
+                "attempts": conversation.attempts + 1,
+            },
+            remove=("outbox",),
+        )
+        row = Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent())
+        after = self.record(fence, run, Changes(begun=(task,), more=(owner, row)), name="request-sandbox")
+        owned = replace(
+            conversation,
+            sandbox=sandbox.id,
+            sandboxes=conversation.sandboxes + 1,
+            attempts=conversation.attempts + 1,
+        )
+        return owned, after
+
+    def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
+        after = begin(settle(run, changes.settled), changes.begun)
+        after = replace(after, version=run.version + 1)
+        head = Put(
+            stored(run_key(run.uid), after),
+            when=both(fence.on_run, Equals("version", run.version), stopped),
+        )
+        self._writer.commit(
+            name,
+            head,
+            *(_settled(run, task) for task in changes.settled),
+            *(
+                Put(stored(observation_key(run.uid, entry.seq), entry), when=Absent())
+                for entry in observations(run, changes.settled)
+            ),
+            *(Put(stored(task_key(run.uid, task.key), task), when=Absent()) for task in changes.begun),
+            *_commands(changes.commands),
+            *changes.more,
+        )
+        return after
+
+
+def _settled(run: Run, task: Task) -> Put:
+    row = stored(task_key(run.uid, task.key), task)
+    if task.key not in run.open:
+        return Put(row, when=Absent())
+    return Put(
+        row,
+        when=both(
+            OneOf("state", (TaskState.RUNNING.value, TaskState.PARKED.value)), Equals("attempt", task.attempt)
+        ),
+    )
+
+
+def _commands(commands: Iterable[Command]) -> Iterable[Put]:
+    for command in commands:
+        yield Put(stored(command_key(command.sandbox, command.id), command), when=Absent())

@@ -1,0 +1,170 @@
+"""Commits on turns: a conversation's prompts, one at a time.
+
+open_turn ──► (steps of the run) ──► finish_turn ──► open_turn … ──► close
+stop: from outside, at any moment; the line then cuts what is open and finishes the turn as canceled
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nodus_core.journal.codec import to_row
+from nodus_core.journal.fence import Fence
+from nodus_core.journal.keys import conversation_key, input_key, run_key, turn_key
+from nodus_core.journal.lines import DUE
+from nodus_core.journal.store import (
+    Absent,
+    Equals,
+    OneOf,
+    Operation,
+    Present,
+    Put,
+    Update,
+    both,
+)
+from nodus_core.journal.writer import Writer, stored
+from nodus_core.kernel.objects import Conversation, Run, StopMarker, Turn
+from nodus_core.kernel.states import InputState, RunState, TurnState
+
+
+class Turns:
+    """Commits that open, finish and stop turns, and close the conversation."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def open_turn(
+        self, fence: Fence, conversation: Conversation, turn: Turn, run: Run, more: Iterable[Operation]
+    ) -> Conversation:
+        """The next queued input becomes a turn with its run.
+
+        Condition: the fence holds, no run is open, the input is the next one and queued, nobody stopped
+        the conversation, turn and run are new. `more` is the status projection. Raises `ConditionFailed`.
+        """
+        opened = replace(conversation, run=run.uid, opened=turn.number)
+        self._writer.commit(
+            "open-turn",
+            Update(
+                conversation_key(conversation.id),
+                when=both(
+                    fence.on_conversation,
+                    Absent("run"),
+                    Absent("stop"),
+                    Equals("opened", turn.number - 1),
+                ),
+                assign={"run": run.uid, "opened": turn.number},
+                remove=("outbox",),
+            ),
+            Update(
+                input_key(conversation.id, turn.input),
+                when=Equals("state", InputState.QUEUED.value),
+                assign={"state": InputState.OPENED.value},
+            ),
+            Put(stored(turn_key(conversation.id, turn.number), turn), when=Absent()),
+            Put(stored(run_key(run.uid), run), when=Absent()),
+            *more,
+        )
+        return opened
+
+    def finish_turn(
+        self,
+        fence: Fence,
+        conversation: Conversation,
+        run: Run,
+        turn: Turn,
+        more: Iterable[Operation],
+        *,
+        ends: bool,
+    ) -> Conversation:
+        """The turn is final and its run settled; with `ends` the conversation takes no more input.
+
+        Condition: the fence holds in both heads, the run's version is the one seen and nothing is open in
+        it, the turn is not final yet; with `ends` also: no input came in since (else look again: it gets
+        a turn, FLD-12). A turn that was not canceled cannot become final once the conversation is stopped.
+        Raises `ConditionFailed`.
+        """
+        settled = replace(run, state=RunState.SETTLED, version=run.version + 1)
+        canceled = turn.state is TurnState.CANCELED
+        unread = Equals("accepted", conversation.opened) if ends and not canceled else None
+        after = replace(
+            conversation,
+            run=None,
+            ended=ends,
+            steps=conversation.steps + run.seq,
+            spent=conversation.spent + run.spent,
+        )
+        self._writer.commit(
+            "finish-turn",
+            Update(
+                conversation_key(conversation.id),
+                when=both(
+                    fence.on_conversation,
+                    Equals("run", run.uid),
+                    unread,
+                    Present("stop") if canceled else Absent("stop"),
+                ),
+                assign={"ended": ends, "steps": after.steps, "spent": after.spent},
+                remove=("run", "outbox"),
+            ),
+            Put(
+                stored(run_key(run.uid), settled),
+                when=both(fence.on_run, Equals("version", run.version), Absent("open")),
+            ),
+            Put(
+                stored(turn_key(conversation.id, turn.number), turn),
+                when=OneOf("state", (TurnState.OPEN.value, TurnState.HELD.value)),
+            ),
+            *more,
+        )
+        return after
+
+    def end(self, fence: Fence, conversation: Conversation, more: Iterable[Operation]) -> Conversation:
+        """A conversation without an open turn takes no more input. Condition: the fence holds, no run."""
+        self._writer.commit(
+            "end",
+            Update(
+                conversation_key(conversation.id),
+                when=both(fence.on_conversation, Absent("run")),
+                assign={"ended": True},
+                remove=("outbox",),
+            ),
+            *more,
+        )
+        return replace(conversation, ended=True)
+
+    def close(self, fence: Fence, conversation: Conversation, more: Iterable[Operation]) -> None:
+        """The line is over: nothing is due any more. Condition: the fence holds, ended, no sandbox."""
+        self._writer.commit(
+            "close",
+            Update(
+                conversation_key(conversation.id),
+                when=both(fence.on_conversation, Equals("ended", True), Absent("sandbox")),
+                remove=("line.claimant", "line.lease_until", "outbox", *DUE),
+            ),
+            *more,
+        )
+
+    def stop(self, conversation: Conversation, marker: StopMarker, more: Iterable[Operation]) -> None:
+        """Sets the stop marker on the conversation and its open run, and rings the bell.
+
+        Condition: no marker yet, not ended, the open run is the one seen. From this commit on no claim of
+        the run can be written. Raises `ConditionFailed`.
+        """
+        same_run = Absent("run") if conversation.run is None else Equals("run", conversation.run)
+        operations: list[Operation] = [
+            Update(
+                conversation_key(conversation.id),
+                when=both(Present(), Absent("stop"), Equals("ended", False), same_run),
+                assign={"stop": to_row(marker), "outbox": "line"},
+                add={"bell": 1},
+            ),
+            *more,
+        ]
+        if conversation.run is not None:
+            operations.append(
+                Update(
+                    run_key(conversation.run),
+                    when=both(Present(), Absent("stop")),
+                    assign={"stop": to_row(marker)},
+                )
+            )
+        self._writer.commit("stop", *operations)

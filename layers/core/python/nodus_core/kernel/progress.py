@@ -1,0 +1,77 @@
+"""What a step does to its run's head: sequence, open tasks, money. Pure arithmetic, one place for it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal
+
+from nodus_core.kernel.objects import ZERO, Observation, Run, Task, Usage
+from nodus_core.kernel.states import FINAL_TASKS, TaskKind
+
+
+def begin(run: Run, tasks: Iterable[Task]) -> Run:
+    """The run once `tasks` have begun: they are open, and what they may cost is reserved.
+
+    Raises `ValueError` when the reserve does not fit (callers ask `fits` first).
+    """
+    begun = tuple(tasks)
+    reserve = sum((task.reserved or ZERO for task in begun), ZERO)
+    if not fits(run, reserve):
+        raise ValueError(f"run {run.uid}: {reserve} USD do not fit under the {run.available} USD left")
+    return replace(
+        run,
+        version=run.version + 1,
+        available=run.available - reserve,
+        open=run.open | {task.key for task in begun},
+        rounds=max([run.rounds, *(task.number for task in begun if _is_round(task))]),
+    )
+
+
+def settle(run: Run, tasks: Iterable[Task]) -> Run:
+    """The run once `tasks` are final: observed in the given order, reserves back, costs booked.
+
+    A task that was never open (refused before it began) is observed all the same.
+    """
+    settled = tuple(tasks)
+    if any(task.state not in FINAL_TASKS for task in settled):
+        raise ValueError(f"run {run.uid}: a task that is not final cannot settle")
+    back = sum((task.reserved or ZERO for task in settled if task.key in run.open), ZERO)
+    cost = sum((booked(task) for task in settled), ZERO)
+    usage = sum((task.usage for task in settled if task.usage), run.usage)
+    return replace(
+        run,
+        version=run.version + 1,
+        seq=run.seq + len(settled),
+        available=run.available + back - cost,
+        spent=run.spent + cost,
+        usage=usage,
+        calls=run.calls + sum(len(task.calls) for task in settled),
+        open=run.open - {task.key for task in settled},
+    )
+
+
+def observations(run: Run, tasks: Iterable[Task]) -> list[Observation]:
+    """The log entries of `tasks`, numbered behind what `run` (before it settled them) has."""
+    return [
+        Observation(run.uid, run.seq + offset, task.key, task.state, task.finished_at or task.started_at)
+        for offset, task in enumerate(tasks, start=1)
+    ]
+
+
+def fits(run: Run, reserve: Decimal) -> bool:
+    """Whether a call of at most this cost may still be made (NOD-128)."""
+    return reserve <= run.available
+
+
+def booked(task: Task) -> Decimal:
+    """What a settled task counts as spent: its cost, or its whole reserve where the cost is unknown."""
+    if task.cost is not None:
+        return task.cost
+    return (task.reserved or ZERO) if task.usage is not None or task.message is not None else ZERO
+
+
+def total_usage(tasks: Iterable[Task]) -> Usage:
+    return sum((task.usage for task in tasks if task.usage), Usage())
+
+
+def _is_round(task: Task) -> bool:
+    return task.kind is TaskKind.MODEL and task.key.startswith("r") and task.key[1:].isdigit()
