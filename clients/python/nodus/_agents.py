@@ -1,0 +1,298 @@
+"""Agents from Python: described when made, created on first use (NOD-503)."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NotRequired, Self, TypedDict, Unpack
+
+from nodus._client import Client, default_client
+from nodus._egress import Egress
+from nodus._runs import AgentRun, answer_of, start_run
+
+Family = Literal["haiku", "sonnet", "opus", "fable"]
+Protocol = Literal["OpenAI", "Anthropic"]
+TEMPLATE_PROJECT = "nodus"
+# The model of an own Anthropic key when none is named (NODQ-28).
+OWN_KEY_MODEL = "claude-sonnet-5-5"
+_MONEY = re.compile(r"\d+(\.\d{1,6})?")
+
+
+class GitSource(TypedDict):
+    """A connected GitHub repository, ``owner/name``, and a branch, tag or commit."""
+
+    repo: str
+    ref: NotRequired[str]
+
+
+class Source(TypedDict):
+    """Where the workspace's files come from."""
+
+    git: GitSource
+
+
+class _Agent:
+    """What both ways to describe an agent share."""
+
+    def __init__(
+        self, name: str, spec: Mapping[str, Any] | None, *, project: str | None, client: Client | None
+    ) -> None:
+        self.name = name
+        self._spec = spec
+        self._project = project
+        self._given_client = client
+        self._applied = spec is None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> Self:
+        """An agent that exists already; none is created or changed (NOD-507).
+
+        Its runs are made in ``project``. The templates of project ``nodus`` are the exception: their runs are
+        made, and billed, in your configured project (NODQ-22).
+        """
+        agent = cls.__new__(cls)
+        own_project = None if project == TEMPLATE_PROJECT else project
+        _Agent.__init__(agent, name, None, project=own_project, client=client)
+        return agent
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The object that the first use applies.
+
+        Raises:
+            ValueError: the agent was made with ``from_name`` and describes nothing.
+        """
+        if self._spec is None:
+            raise ValueError(f"agent {self.name} was named, not described")
+        return {"metadata": {"name": self.name}, "spec": dict(self._spec)}
+
+    def submit(
+        self,
+        prompt: str,
+        *,
+        keep_alive: bool = False,
+        parallelism: int | None = None,
+        name: str | None = None,
+    ) -> AgentRun:
+        """Start a run and return its handle at once (NOD-512).
+
+        Args:
+            prompt: the task, at most 256 KiB of UTF-8.
+            keep_alive: wait for messages after each answer instead of finishing.
+            parallelism: how many subtasks may work together; ``None`` or 0: the server decides.
+            name: the run's name; ``None``: one is made from the agent's.
+
+        Raises:
+            AlreadyExistsError: ``name`` is taken.
+            AgentStoppedError: the agent takes no runs.
+            InvalidError: the server refuses a field of the agent or the run.
+        """
+        client = self._client()
+        self._apply(client)
+        spec: dict[str, Any] = {"agent": self.name, "input": prompt}
+        if keep_alive:
+            spec["keepAlive"] = True
+        if parallelism is not None:
+            spec["parallelism"] = parallelism
+        return start_run(client, self.name, spec, name)
+
+    def remote(
+        self,
+        prompt: str,
+        *,
+        parallelism: int | None = None,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """Run to the end and return the answer (NOD-511).
+
+        Args:
+            prompt, parallelism, name: as for ``submit``.
+            timeout: seconds to wait; ``None``: as long as it takes. The run itself goes on after it.
+
+        Raises:
+            RunFailedError: the run ended ``Failed`` or ``Cancelled``.
+            RunBlockedError: the run waits for a person.
+            WaitTimeoutError: no answer in time.
+        """
+        return answer_of(self.submit(prompt, parallelism=parallelism, name=name), timeout)
+
+    def _client(self) -> Client:
+        return (self._given_client or default_client()).in_project(self._project)
+
+    def _apply(self, client: Client) -> None:
+        with self._lock:
+            if not self._applied:
+                client.agents.apply(self.manifest)
+                self._applied = True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class AgentSettings(TypedDict, total=False):
+    """The settings that every agent class takes by keyword."""
+
+    system: str | None
+    per_run_max_cost: str | Decimal | int | None
+    max_tool_calls: int | None
+    max_parallel_agents: int | None
+    max_tokens: int | None
+    working_dir: str | None
+    state_dir: str | None
+    source: Source | None
+    setup: str | None
+    network: Egress | None
+    image: str | None
+
+
+class ClaudeAgent(_Agent):
+    """An agent on Claude: routed by Nodus, one fixed model of Nodus, or your own Anthropic key.
+
+        agent = nodus.ClaudeAgent("helper", system="You are careful.", families=["haiku", "sonnet"])
+        print(agent.remote("Use the shell to print the Python version"))
+
+    Making one sends nothing; the agent is created, or brought to this description, by its first use.
+
+    Args:
+        name: the agent's name.
+        families: families that the router may choose from; ``None``: all (NOD-012).
+        model: a model that Nodus serves, instead of the router (NOD-505); with ``api_key_secret`` the provider's
+            model, by default claude-sonnet-5-5.
+        api_key_secret: name of the project's Secret that holds your Anthropic key (NOD-125).
+        api_key_field: its field, when it holds several.
+        project: project of the agent and its runs; ``None``: the configured one.
+        client: the client to use; ``None``: the configured one.
+        system: the system prompt.
+        per_run_max_cost: US dollars that one run may spend on models, such as ``"0.50"`` (default 1.00).
+        max_tool_calls: commands that a run may make per turn (default 50).
+        max_parallel_agents: ceiling of subagents at work; ``None`` or 0: unlimited.
+        max_tokens: output tokens of one model call.
+        working_dir: folder in which setup and commands run.
+        state_dir: folder that is saved and restored over a restart (NOD-174).
+        source: ``{"git": {"repo": "owner/name", "ref": "main"}}``.
+        setup: shell command that runs once before the model starts.
+        network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
+        image: environment image of the sandbox.
+
+    Raises:
+        ValueError: arguments that exclude each other (NODQ-90).
+        TypeError: an argument that does not exist, or money given as a binary float.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        families: Sequence[Family] | None = None,
+        model: str | None = None,
+        api_key_secret: str | None = None,
+        api_key_field: str | None = None,
+        project: str | None = None,
+        client: Client | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None:
+        if families is not None and (model or api_key_secret):
+            raise ValueError("families restricts the router, which a fixed model or an own key does not use")
+        if isinstance(families, str):
+            raise TypeError(f"families must be a list: [{families!r}]")
+        chosen = {
+            "access": "BYOK" if api_key_secret else "OnDemand" if model else "Nodus",
+            "name": model or (OWN_KEY_MODEL if api_key_secret else None),
+            "families": None if families is None else list(families),
+            "apiKeySecret": api_key_secret,
+            "apiKeyField": _only_with(api_key_secret, "api_key_field", api_key_field),
+        }
+        super().__init__(name, _spec(chosen, settings), project=project, client=client)
+
+
+class ModelAgent(_Agent):
+    """An agent on a model of the Nodus catalogue, or on a provider of your own.
+
+        agent = nodus.ModelAgent("researcher", model="openai/gpt-oss-20b", max_parallel_agents=8)
+        own = nodus.ModelAgent("researcher", protocol="OpenAI", model="gpt-4.1-mini", api_key_secret="model-key")
+
+    Args:
+        model: id in the catalogue, ``endpoint/NAME``, or with ``api_key_secret`` the provider's model id.
+        protocol: wire format of your provider (default of the server: Anthropic).
+        api_key_secret, api_key_field: the project's Secret with your key, and its field (NOD-112).
+        base_url: public HTTPS address of a compatible provider (NOD-115).
+
+    The other arguments and the errors are those of ``ClaudeAgent``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str,
+        protocol: Protocol | None = None,
+        api_key_secret: str | None = None,
+        api_key_field: str | None = None,
+        base_url: str | None = None,
+        project: str | None = None,
+        client: Client | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None:
+        chosen = {
+            "access": "BYOK" if api_key_secret else "OnDemand",
+            "name": model,
+            "protocol": _only_with(api_key_secret, "protocol", protocol),
+            "apiKeySecret": api_key_secret,
+            "apiKeyField": _only_with(api_key_secret, "api_key_field", api_key_field),
+            "baseURL": _only_with(api_key_secret, "base_url", base_url),
+        }
+        super().__init__(name, _spec(chosen, settings), project=project, client=client)
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _only_with(api_key_secret: str | None, argument: str, value: str | None) -> str | None:
+    if value is not None and not api_key_secret:
+        raise ValueError(f"{argument} is for your own key: give api_key_secret, too")
+    return value
+
+
+def _spec(model: Mapping[str, Any], settings: AgentSettings) -> dict[str, Any]:
+    unknown = settings.keys() - AgentSettings.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
+    state_dir = settings.get("state_dir")
+    network = settings.get("network")
+    return _given(
+        {
+            "system": settings.get("system"),
+            "model": _given({**model, "maxTokens": settings.get("max_tokens")}),
+            "perRunMaxCostUSD": money(settings.get("per_run_max_cost")),
+            "maxToolCalls": settings.get("max_tool_calls"),
+            "maxParallelAgents": settings.get("max_parallel_agents"),
+            "workingDir": settings.get("working_dir"),
+            "continuity": {"mode": "Snapshotted", "stateDir": state_dir} if state_dir else None,
+            "source": settings.get("source"),
+            "setup": settings.get("setup"),
+            "network": network.to_spec() if network else None,
+            "image": settings.get("image"),
+        }
+    )
+
+
+def money(amount: str | Decimal | int | None) -> str | None:
+    """An amount of US dollars as the wire has it (NODQ-92).
+
+    Raises:
+        TypeError: a binary float, which cannot hold most amounts exactly.
+        ValueError: not a positive amount with at most six decimals.
+    """
+    if amount is None:
+        return None
+    if isinstance(amount, (bool, float)):
+        raise TypeError(f"give money as a text: {str(amount)!r}")
+    text = f"{amount:f}" if isinstance(amount, Decimal) else str(amount)
+    if not _MONEY.fullmatch(text):
+        raise ValueError(f"{text!r} is no amount of US dollars such as '0.50' (at most six decimals)")
+    return text

@@ -1,0 +1,266 @@
+"""The client: resources of one project, over one connection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+from nodus import _config
+from nodus._record import Record
+from nodus._transport import APPLY_PATCH, MERGE_PATCH, Call, Reply, Transport
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+API_VERSION = "nodus.dev/v1"
+PAGE_SIZE = 100
+LARGEST_PAGE = 500
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an apply did: the object afterwards, and whether it is new."""
+
+    object: Record
+    created: bool
+
+
+class Client:
+    """Calls a Nodus server.
+
+    Without arguments it uses what `nodus login` stored, or ``NODUS_SERVER``, ``NODUS_TOKEN``, ``NODUS_ORG`` and
+    ``NODUS_PROJECT`` (NOD-515, NODQ-98). Making one sends nothing and reads no file; the first call does.
+
+        client = nodus.Client(project="staging")
+        for run in client.agentruns.list():
+            print(run.metadata.name, run.status.phase)
+
+    Args:
+        server: address below which ``/apis`` lies.
+        token: the API key.
+        org: organization; may be left out when the key belongs to one only (NODQ-97).
+        project: the namespace of the objects.
+        context: name of a context of the configuration file, instead of its current one.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: str | None = None,
+        token: str | None = None,
+        org: str | None = None,
+        project: str | None = None,
+        context: str | None = None,
+    ) -> None:
+        self._resolve = partial(
+            _config.resolve, server=server, token=token, org=org, project=project, context=context
+        )
+
+    @cached_property
+    def settings(self) -> _config.Settings:
+        """The settings in force.
+
+        Raises:
+            ConfigError: there is no server or no key.
+        """
+        return self._resolve()
+
+    @cached_property
+    def transport(self) -> Transport:
+        """What sends the calls; one per client."""
+        return Transport(self.settings)
+
+    @property
+    def project(self) -> str:
+        """The project whose objects this client reads and writes."""
+        return self.settings.project
+
+    def in_project(self, project: str | None) -> Client:
+        """The same client for another project (``None``: itself)."""
+        if project is None or project == self.project:
+            return self
+        other = Client()
+        other.__dict__["settings"] = replace(self.settings, project=project)
+        other.__dict__["transport"] = self.transport
+        return other
+
+    @cached_property
+    def agents(self) -> Agents:
+        """The agents of the project."""
+        return Agents(self)
+
+    @cached_property
+    def agentruns(self) -> AgentRuns:
+        """The runs of the project."""
+        return AgentRuns(self)
+
+    def resource(self, kind: str) -> Resource:
+        """The resource of a kind, ``Agent`` or ``AgentRun``.
+
+        Raises:
+            ValueError: this client does not know the kind.
+        """
+        known: dict[str, Resource] = {"Agent": self.agents, "AgentRun": self.agentruns}
+        if kind not in known:
+            raise ValueError(f"no kind {kind!r} (kinds: {', '.join(known)})")
+        return known[kind]
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "transport" in self.__dict__:
+            self.transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Resource:
+    """The objects of one kind in the client's project; every call may raise the errors of ``nodus.errors``."""
+
+    kind: ClassVar[str]
+    plural: ClassVar[str]
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def path(self, name: str | None = None, below: str | None = None) -> str:
+        """The path of the collection, of an object, or of something below an object."""
+        parts = [self.plural, *((name, below) if below else (name,) if name is not None else ())]
+        if any(part in {"", ".", ".."} for part in parts):
+            raise ValueError(f"{name!r} is no name of an object")
+        tail = "/".join(quote(part or "", safe="") for part in parts)
+        return f"/apis/{API_VERSION}/namespaces/{quote(self._client.project, safe='')}/{tail}"
+
+    def get(self, name: str, *, within: float | None = None) -> Record:
+        """Read one object.
+
+        Args:
+            name: its name.
+            within: seconds after which the read gives up; ``None``: after its bounded tries.
+        """
+        return self._record(Call("GET", self.path(name)), within)
+
+    def create(self, name: str, spec: Mapping[str, Any], *, repeatable: bool = False) -> Record:
+        """Create an object; a name that is taken raises ``AlreadyExistsError``.
+
+        ``repeatable`` allows to send it again after a lost answer: right only for a name that nobody else uses.
+        """
+        body = {**self._head(), "metadata": {"name": name}, "spec": dict(spec)}
+        return self._record(Call("POST", self.path(), body=body, repeatable=repeatable))
+
+    def apply(self, manifest: Mapping[str, Any]) -> Applied:
+        """Create the object, or bring an existing one to this ``spec`` (NOD-009).
+
+        Args:
+            manifest: ``metadata`` with the name, and ``spec``; ``apiVersion`` and ``kind`` are filled in.
+        """
+        body = {**self._head(), **manifest}
+        name: str = body["metadata"]["name"]
+        # An apply states the outcome, not a change: doing it twice does no more than once.
+        call = Call("PATCH", self.path(name), body=body, content_type=APPLY_PATCH, repeatable=True)
+        reply = self._send(call)
+        return Applied(Record(reply.json()), created=reply.code == 201)
+
+    def patch(self, name: str, patch: Mapping[str, Any]) -> Record:
+        """Merge a JSON merge patch into an object, for example ``{"spec": {"maxParallelAgents": 0}}``."""
+        return self._record(Call("PATCH", self.path(name), body=dict(patch), content_type=MERGE_PATCH))
+
+    def delete(self, name: str) -> Record:
+        """Delete an object; what comes back is the object that is going, or a ``Status`` of success."""
+        return self._record(Call("DELETE", self.path(name)))
+
+    def pages(
+        self,
+        *,
+        field_selector: str | None = None,
+        limit: int = PAGE_SIZE,
+        name: str | None = None,
+        below: str | None = None,
+        position: str | None = None,
+    ) -> Iterator[Record]:
+        """The pages of a list, from a ``continue`` position on (NODQ-71)."""
+        query = {"limit": str(limit)} | ({"fieldSelector": field_selector} if field_selector else {})
+        while True:
+            asked = query | ({"continue": position} if position else {})
+            page = self._record(Call("GET", self.path(name, below), query=asked))
+            yield page
+            position = (page.get("metadata") or Record({})).get("continue")
+            if not position:
+                return
+
+    def list(self, *, field_selector: str | None = None) -> Iterator[Record]:
+        """All objects, page by page as they are used.
+
+        Args:
+            field_selector: for example ``spec.agent=hello-agent``; the server says which fields it takes.
+        """
+        for page in self.pages(field_selector=field_selector):
+            yield from page["items"]
+
+    def _head(self) -> dict[str, Any]:
+        return {"apiVersion": API_VERSION, "kind": self.kind}
+
+    def _send(self, call: Call, within: float | None = None) -> Reply:
+        return self._client.transport.send(call, within=within)
+
+    def _record(self, call: Call, within: float | None = None) -> Record:
+        return Record(self._send(call, within).json())
+
+
+class Agents(Resource):
+    """Agents: reusable definitions."""
+
+    kind = "Agent"
+    plural = "agents"
+
+
+class AgentRuns(Resource):
+    """Runs: one task each."""
+
+    kind = "AgentRun"
+    plural = "agentruns"
+
+    def cancel(self, name: str) -> Record:
+        """Ask an unfinished run to stop; a finished one stays as it is (NOD-045)."""
+        # Cancelling twice is cancelling once (NODQ-23).
+        return self._record(Call("POST", self.path(name, "cancel"), repeatable=True))
+
+    def steps(self, name: str) -> Iterator[Record]:
+        """What the run did, in order (NOD-071)."""
+        for page in self.pages(name=name, below="steps", limit=LARGEST_PAGE):
+            yield from page["items"]
+
+    def answer(self, name: str) -> str:
+        """The run's whole answer (NOD-067).
+
+        Raises:
+            AnswerNotReadyError: there is none yet.
+        """
+        reply = self._send(Call("GET", self.path(name, "answer")))
+        content = self._client.transport.fetch(reply) if reply.code >= 300 else reply.content
+        return content.decode("utf-8", "replace")
+
+
+_default_lock = threading.Lock()
+_defaults: dict[_config.Settings, Client] = {}
+
+
+def default_client() -> Client:
+    """The client that is used where none is given: one for each configuration in force."""
+    settings = _config.resolve()
+    with _default_lock:
+        if settings not in _defaults:
+            client = Client()
+            client.__dict__["settings"] = settings
+            _defaults[settings] = client
+        return _defaults[settings]

@@ -1,0 +1,175 @@
+"""Handles of runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from nodus._client import Client, default_client
+from nodus._record import Record
+from nodus._waiting import poll
+from nodus.errors import AlreadyExistsError, RunBlockedError, RunFailedError
+
+FINISHED = frozenset({"Succeeded", "Failed", "Cancelled"})
+# Waits that end only when a person does something (NOD-034, NODQ-03).
+_FOR_A_PERSON = {
+    "MaxCostReached": "its cost limit is reached: cancel it and start a new run with a higher limit",
+    "NeedsResolution": "the outcome of a step is unknown: look at its steps, then resolve or cancel it",
+    "TaskActionRequired": "a task needs a decision: look at its team view",
+}
+_LIVE_SANDBOX = frozenset({"Pending", "Starting", "Running", "Paused", "Stopping"})
+CLEAN_UP_SECONDS = 120.0
+
+
+class AgentRun:
+    """A handle to one run; make it with ``agent.submit(…)`` or ``AgentRun.from_name(…)``."""
+
+    def __init__(self, name: str, *, client: Client) -> None:
+        self.name = name
+        self._client = client
+
+    @classmethod
+    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> AgentRun:
+        """A handle to an existing run; nothing is sent yet (NOD-514).
+
+        Args:
+            name: the run's name.
+            project: its project; ``None``: the configured one.
+            client: where to look; ``None``: the configured server.
+        """
+        return cls(name, client=(client or default_client()).in_project(project))
+
+    @property
+    def project(self) -> str:
+        """The project of the run."""
+        return self._client.project
+
+    @property
+    def status(self) -> Record:
+        """The run's status now; each access reads it from the server."""
+        return _status(self._client.agentruns.get(self.name))
+
+    def wait(self, timeout: float | None = None) -> Record:
+        """Wait until the run has finished, or stands still until somebody acts, and return its status.
+
+        A run that is kept alive stands still after each answer (reason ``MessageWait``). Every phase returns;
+        nothing is raised for a failed run (NODQ-11).
+
+        Args:
+            timeout: seconds; ``None``: as long as it takes.
+
+        Raises:
+            WaitTimeoutError: the time is over; the run goes on.
+        """
+
+        def late(status: Record | None) -> str:
+            return f"run {self.name} is {_shown(status)} after {timeout:g} s; it goes on"
+
+        return poll(
+            lambda within: _status(self._client.agentruns.get(self.name, within=within)),
+            _at_rest,
+            timeout=timeout,
+            describe=late,
+        )
+
+    def answer(self) -> str:
+        """The whole answer of the latest finished turn (NOD-067, NOD-069).
+
+        Raises:
+            AnswerNotReadyError: there is none yet; ``wait()`` first.
+        """
+        return self._client.agentruns.answer(self.name)
+
+    def steps(self) -> list[Record]:
+        """What the run did so far, in order (NOD-071)."""
+        return list(self._client.agentruns.steps(self.name))
+
+    def cancel(self, *, timeout: float = CLEAN_UP_SECONDS) -> Record:
+        """End the run and delete its workspace; returns its status when both are done (NOD-523).
+
+        A run that has finished already stays as it is.
+
+        Args:
+            timeout: seconds to wait for it; ``0`` asks and does not wait.
+
+        Raises:
+            WaitTimeoutError: asked for, but not done in time; it will be.
+        """
+        asked = _status(self._client.agentruns.cancel(self.name))
+        if timeout <= 0 or _gone(asked):
+            return asked
+
+        def late(status: Record | None) -> str:
+            return f"run {self.name} is {_shown(status)} {timeout:g} s after its cancel"
+
+        return poll(
+            lambda within: _status(self._client.agentruns.get(self.name, within=within)),
+            _gone,
+            timeout=timeout,
+            describe=late,
+        )
+
+    def __repr__(self) -> str:
+        return f"AgentRun({self.name!r}, project={self.project!r})"
+
+
+def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | None) -> AgentRun:
+    """Create a run of ``agent``; without a name it gets one of its own."""
+    if name is not None:
+        client.agentruns.create(name, spec)
+        return AgentRun(name, client=client)
+    own = f"{agent[:50].rstrip('-.')}-{secrets.token_hex(5)}"
+    try:
+        # Nobody else uses this name: a create whose answer was lost may be sent again,
+        client.agentruns.create(own, spec, repeatable=True)
+    except AlreadyExistsError:
+        # and that it exists means that the lost one was done.
+        client.agentruns.get(own)
+    return AgentRun(own, client=client)
+
+
+def answer_of(run: AgentRun, timeout: float | None) -> str:
+    """Wait for the run's end and return its answer (NOD-511).
+
+    Raises:
+        RunFailedError: the run ended otherwise than ``Succeeded``.
+        RunBlockedError: the run does not go on by itself.
+        WaitTimeoutError: the time is over.
+    """
+    status = run.wait(timeout)
+    if status.get("phase") == "Succeeded":
+        return run.answer()
+    why = f"run {run.name} is {_shown(status)}"
+    if status.get("message"):
+        why += f": {status.get('message')}"
+    if status.get("phase") in FINISHED:
+        raise RunFailedError(why, run=run, status=status)
+    hint = _FOR_A_PERSON.get(str(status.get("reason")), "it waits for a message")
+    raise RunBlockedError(f"{why} ({hint})", run=run, status=status)
+
+
+def _status(seen: Record) -> Record:
+    return seen.get("status") or Record({})
+
+
+def _at_rest(status: Record) -> bool:
+    if status.get("phase") in FINISHED:
+        return True
+    reason = status.get("reason")
+    return status.get("phase") == "Waiting" and (reason == "MessageWait" or reason in _FOR_A_PERSON)
+
+
+def _gone(status: Record) -> bool:
+    sandbox = status.get("sandbox") or Record({})
+    return status.get("phase") in FINISHED and sandbox.get("phase") not in _LIVE_SANDBOX
+
+
+def _shown(status: Record | None) -> str:
+    if status is None or not status.get("phase"):
+        return "not started"
+    return (
+        f"{status.get('phase')} ({status.get('reason')})"
+        if status.get("reason")
+        else str(status.get("phase"))
+    )

@@ -1,0 +1,72 @@
+"""Waiting by short reads with a growing interval (NODQ-79)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from nodus.errors import (
+    OutcomeUnknownError,
+    ServerError,
+    ServerUnreachableError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+    WaitTimeoutError,
+)
+
+FIRST_INTERVAL_SECONDS = 0.2
+LONGEST_INTERVAL_SECONDS = 2.0
+GROWTH = 1.3
+# A wait that has seen its object outlives a server that restarts, but not one that stays away this long.
+SERVER_AWAY_SECONDS = 120.0
+_PASSING = (
+    OutcomeUnknownError,
+    ServerError,
+    ServerUnreachableError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
+
+T = TypeVar("T")
+
+
+def poll(
+    read: Callable[[float], T],
+    done: Callable[[T], bool],
+    *,
+    timeout: float | None,
+    describe: Callable[[T | None], str],
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """Read until it is as wanted, at least once.
+
+    Args:
+        read: reads the state; its argument is the seconds that one read may take.
+        done: whether the state is the wanted one.
+        timeout: seconds from now on; ``None``: for ever.
+        describe: the message of the time-out, from the state seen last.
+
+    Raises:
+        WaitTimeoutError: not reached in time.
+    """
+    started = clock()
+    answered = started
+    interval = FIRST_INTERVAL_SECONDS
+    seen: T | None = None
+    while True:
+        left = float("inf") if timeout is None else started + timeout - clock()
+        try:
+            seen = read(min(max(left, 1.0), 25.0))
+            answered = clock()
+            if done(seen):
+                return seen
+        except _PASSING:
+            if seen is None or clock() - answered > SERVER_AWAY_SECONDS:
+                raise
+        left = float("inf") if timeout is None else started + timeout - clock()
+        if left <= 0:
+            raise WaitTimeoutError(describe(seen))
+        sleep(min(interval, left))
+        interval = min(interval * GROWTH, LONGEST_INTERVAL_SECONDS)

@@ -1,0 +1,295 @@
+"""Every error that the client raises.
+
+    NodusError                        .reason, .message
+    ├── ConfigError                   no server, no key, or a configuration file that cannot be read
+    ├── ManifestError                 a text that is no manifest: .source, .line, .field
+    ├── ServerUnreachableError        nothing was sent: the server cannot be reached
+    ├── OutcomeUnknownError           sent, but no answer came: it may or may not have been done
+    ├── WaitTimeoutError              (also TimeoutError) the wait is over, the object goes on
+    ├── RunError                      .run, .status
+    │   ├── RunFailedError            the run ended Failed or Cancelled
+    │   └── RunBlockedError           the run waits for a person
+    └── ApiError                      the server refused: .code, .causes, .retry_after
+        ├── BadRequestError           400 BadRequest
+        ├── UnauthorizedError         401 Unauthorized
+        ├── ForbiddenError            403 Forbidden
+        ├── NotFoundError             404 NotFound
+        ├── ConflictError             409 Conflict
+        │   ├── AlreadyExistsError    409 AlreadyExists
+        │   ├── AgentStoppedError     409 AgentStopped
+        │   ├── AgentRunFinishedError 409 AgentRunFinished
+        │   └── AnswerNotReadyError   409 AnswerNotReady
+        ├── PayloadTooLargeError      413 PayloadTooLarge
+        ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
+        ├── InvalidError              422 Invalid
+        ├── TooManyRequestsError      429 TooManyRequests
+        ├── ServerError               500 InternalError
+        └── ServiceUnavailableError   503 ServiceUnavailable
+
+The class of an ``ApiError`` follows from the ``reason`` of the server's ``Status`` (NODQ-01); a reason that
+this client does not know yet falls back to the class of its HTTP code, and keeps the word in ``reason``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nodus._record import Record
+    from nodus._runs import AgentRun
+
+
+class NodusError(Exception):
+    """Base of everything that the client raises on purpose.
+
+    ``reason`` is a word for programs, ``message`` a text for people.
+    """
+
+    default_reason: ClassVar[str] = "Error"
+
+    def __init__(self, message: str, *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason or self.default_reason
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ConfigError(NodusError):
+    """The client does not know where to send a call, or with which key."""
+
+    default_reason = "NotConfigured"
+
+
+class ManifestError(NodusError):
+    """A text cannot be read as manifests; nothing was sent (FLD-17).
+
+    ``source`` is the file's name, ``line`` counts from 1 (``None`` where it is not known), ``field`` is the
+    dotted path of the field meant, or empty.
+    """
+
+    default_reason = "InvalidManifest"
+
+    def __init__(self, problem: str, *, source: str, line: int | None = None, field: str = "") -> None:
+        place = f"{source} line {line}" if line else source
+        super().__init__(f"{place}: {field}: {problem}" if field else f"{place}: {problem}")
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.field = field
+
+
+class ServerUnreachableError(NodusError):
+    """No connection to the server; the call was not sent and may be made again."""
+
+    default_reason = "ServerUnreachable"
+
+
+class OutcomeUnknownError(NodusError):
+    """The call was sent and no answer came: look at the object before you call again."""
+
+    default_reason = "OutcomeUnknown"
+
+
+class WaitTimeoutError(NodusError, TimeoutError):
+    """A wait reached its time; what was waited for goes on."""
+
+    default_reason = "Timeout"
+
+
+class RunError(NodusError):
+    """A run gave no answer. ``run`` is its handle, ``status`` what it showed last."""
+
+    default_reason = "RunFailed"
+
+    def __init__(self, message: str, *, run: AgentRun, status: Record) -> None:
+        super().__init__(message, reason=str(status.get("reason") or self.default_reason))
+        self.run = run
+        self.status = status
+
+
+class RunFailedError(RunError):
+    """The run ended ``Failed`` or ``Cancelled``; ``reason`` says why (NOD-033, NOD-511)."""
+
+
+class RunBlockedError(RunError):
+    """The run does not go on until somebody acts, for example ``NeedsResolution`` (NOD-034)."""
+
+    default_reason = "RunBlocked"
+
+
+class Cause(NamedTuple):
+    """One field that the server refused: its dotted path and what is wrong with it."""
+
+    field: str
+    message: str
+    reason: str = ""
+
+
+class ApiError(NodusError):
+    """The server refused a call.
+
+    ``code`` is the HTTP status, ``causes`` names the fields, ``retry_after`` the seconds after which the
+    server allows another try (``None``: it did not say), ``details`` the object meant (``kind``, ``name``).
+    """
+
+    default_reason = "Refused"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str | None = None,
+        causes: Sequence[Cause] = (),
+        details: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, reason=reason)
+        self.code = code
+        self.causes = tuple(causes)
+        self.details: dict[str, Any] = dict(details or {})
+        self.retry_after = retry_after
+
+
+class BadRequestError(ApiError):
+    """The call itself is malformed."""
+
+    default_reason = "BadRequest"
+
+
+class UnauthorizedError(ApiError):
+    """The key is missing, wrong or withdrawn."""
+
+    default_reason = "Unauthorized"
+
+
+class ForbiddenError(ApiError):
+    """The key may not do this in this organization or project."""
+
+    default_reason = "Forbidden"
+
+
+class NotFoundError(ApiError):
+    """There is no such object (or it belongs to somebody else)."""
+
+    default_reason = "NotFound"
+
+
+class ConflictError(ApiError):
+    """The object is in a state that does not allow the call."""
+
+    default_reason = "Conflict"
+
+
+class AlreadyExistsError(ConflictError):
+    """An object of that name exists."""
+
+    default_reason = "AlreadyExists"
+
+
+class AgentStoppedError(ConflictError):
+    """The agent has ``spec.state: Stopped`` and takes no runs (NOD-038)."""
+
+    default_reason = "AgentStopped"
+
+
+class AgentRunFinishedError(ConflictError):
+    """The run has ended and takes nothing more (NOD-182)."""
+
+    default_reason = "AgentRunFinished"
+
+
+class AnswerNotReadyError(ConflictError):
+    """The run has no answer yet (NOD-067)."""
+
+    default_reason = "AnswerNotReady"
+
+
+class PayloadTooLargeError(ApiError):
+    """The request is larger than the server takes."""
+
+    default_reason = "PayloadTooLarge"
+
+
+class UnsupportedMediaTypeError(ApiError):
+    """The server does not take this content type."""
+
+    default_reason = "UnsupportedMediaType"
+
+
+class InvalidError(ApiError):
+    """Fields of the object are not valid; ``causes`` names each."""
+
+    default_reason = "Invalid"
+
+
+class TooManyRequestsError(ApiError):
+    """Too many calls; ``retry_after`` says when to call again."""
+
+    default_reason = "TooManyRequests"
+
+
+class ServerError(ApiError):
+    """The server failed."""
+
+    default_reason = "InternalError"
+
+
+class ServiceUnavailableError(ApiError):
+    """The server cannot answer at the moment."""
+
+    default_reason = "ServiceUnavailable"
+
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: PayloadTooLargeError,
+    415: UnsupportedMediaTypeError,
+    422: InvalidError,
+    429: TooManyRequestsError,
+    500: ServerError,
+    503: ServiceUnavailableError,
+}
+_BY_REASON: dict[str, type[ApiError]] = {
+    kind.default_reason: kind
+    for kind in (
+        *_BY_CODE.values(),
+        AlreadyExistsError,
+        AgentStoppedError,
+        AgentRunFinishedError,
+        AnswerNotReadyError,
+    )
+}
+
+
+def from_status(status: Mapping[str, Any], *, code: int, retry_after: float | None = None) -> ApiError:
+    """Rebuild the error from a Kubernetes ``Status`` (docs/protocols.md, section 1).
+
+    Args:
+        status: the decoded body; an empty mapping when the answer was no ``Status``.
+        code: the HTTP status, which holds where the body says nothing.
+        retry_after: seconds of the answer's ``Retry-After``, if it had one.
+    """
+    reason = str(status.get("reason") or "")
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
+    details: dict[str, Any] = status.get("details") or {}
+    causes = [
+        Cause(str(cause.get("field") or ""), str(cause.get("message") or ""), str(cause.get("reason") or ""))
+        for cause in details.get("causes") or ()
+    ]
+    return kind(
+        str(status.get("message") or f"the server answered {code}"),
+        code=code,
+        reason=reason or None,
+        causes=causes,
+        details=details,
+        retry_after=retry_after,
+    )
