@@ -1,0 +1,14 @@
+"""The environment of the function `api`."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Environment(BaseModel):
+    """What the deployment tells the function."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    stage: str = Field(alias="NODUS_STAGE", min_length=1)
+    table: str = Field(alias="NODUS_TABLE", min_length=1)
+    payloads: str = Field(alias="NODUS_PAYLOADS", min_length=1)
+    line_machine: str = Field(alias="NODUS_LINE_MACHINE", min_length=1)

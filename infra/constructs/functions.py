@@ -1,0 +1,161 @@
+"""The six functions: how much each may use and what each is told."""
+
+from dataclasses import dataclass
+
+from constructs import Construct
+
+from infra.constructs.function import NodusFunction, Size
+from infra.constructs.http_api import HttpApi
+from infra.constructs.layers import Layers
+from infra.constructs.line_machine import LineMachine
+from infra.constructs.link_api import LinkApi
+from infra.constructs.permissions import (
+    publish_events,
+    read_due,
+    read_secret,
+    ring_bells,
+    run_sandboxes,
+    start_lines,
+    use_journal,
+    use_payloads,
+)
+from infra.constructs.sandbox_cluster import SandboxCluster
+from infra.names import LINK_STAGE, SANDBOX_CONTAINER, Names
+from infra.settings import Settings
+from infra.stacks.state import StateStack
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the functions work with.
+
+    Attributes:
+        state: journal, payloads, provider keys, bus.
+        http_api: the API whose address sandboxes are given.
+        link_api: the API of the sandboxes' bells.
+        sandboxes: the cluster.
+        layers: the code they share.
+    """
+
+    state: StateStack
+    http_api: HttpApi
+    link_api: LinkApi
+    sandboxes: SandboxCluster
+    layers: Layers
+
+
+class Functions(Construct):
+    """The functions, the line machine between them, and their rights.
+
+    Time-outs: `api` ends with API Gateway's 30 s, `line` works as long as Lambda lets it, `sweeper` is over
+    before the next one starts, and `reactor` is short because one slow batch holds back every later kick.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, around: Surroundings, settings: Settings, names: Names
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._around, self._settings, self._names = around, settings, names
+        self.line = self._line()
+        self.machine = LineMachine(
+            self, "LineMachine", line=self.line.function, settings=settings, names=names
+        ).machine
+        self.api = self._api()
+        self.link = self._link()
+        self.reactor = self._reactor()
+        self.sweeper = self._sweeper()
+        self.admin = self._add("admin", Size(timeout_s=60, memory_mb=512), self._table())
+        use_journal(self.admin, around.state.journal)
+
+    @property
+    def all(self) -> list[NodusFunction]:
+        """Every function, in the order of `infra.names.FUNCTIONS`."""
+        return [self.api, self.link, self.line, self.reactor, self.sweeper, self.admin]
+
+    def _line(self) -> NodusFunction:
+        state, sandboxes = self._around.state, self._around.sandboxes
+        environment = {
+            **self._table(),
+            **self._payloads(),
+            **self._link_addresses(),
+            "NODUS_CLUSTER": sandboxes.name,
+            "NODUS_TASK_DEFINITION": sandboxes.family,
+            "NODUS_SUBNETS": ",".join(sandboxes.network.subnet_ids),
+            "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
+            "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
+            "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
+            "NODUS_PROVIDERS_SECRET": state.providers.secret.secret_arn,
+        }
+        reserved = self._settings.line_concurrency or None
+        line = self._add("line", Size(timeout_s=900, memory_mb=1024, reserved=reserved), environment)
+        use_journal(line, state.journal)
+        use_payloads(line, state.payloads.bucket, remove=True)
+        ring_bells(line, self._around.link_api)
+        run_sandboxes(line, sandboxes)
+        read_secret(line, state.providers.secret)
+        return line
+
+    def _api(self) -> NodusFunction:
+        size = Size(timeout_s=29, memory_mb=1024, warm=self._settings.warm)
+        api = self._add("api", size, {**self._table(), **self._payloads(), **self._machine()})
+        use_journal(api, self._around.state.journal)
+        use_payloads(api, self._around.state.payloads.bucket)
+        start_lines(api, self.machine)
+        return api
+
+    def _link(self) -> NodusFunction:
+        size = Size(timeout_s=15, memory_mb=512, warm=self._settings.warm)
+        link = self._add("link", size, {**self._table(), **self._payloads(), **self._link_addresses()})
+        use_journal(link, self._around.state.journal)
+        use_payloads(link, self._around.state.payloads.bucket)
+        ring_bells(link, self._around.link_api)
+        return link
+
+    def _reactor(self) -> NodusFunction:
+        environment = {
+            **self._table(),
+            **self._machine(),
+            **self._link_addresses(),
+            "NODUS_BUS": self._around.state.events.bus.event_bus_name,
+        }
+        reactor = self._add("reactor", Size(timeout_s=10, memory_mb=512), environment)
+        use_journal(reactor, self._around.state.journal)
+        start_lines(reactor, self.machine)
+        publish_events(reactor, self._around.state.events)
+        return reactor
+
+    def _sweeper(self) -> NodusFunction:
+        environment = {**self._table(), **self._machine(), **self._link_addresses()}
+        sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
+        use_journal(sweeper, self._around.state.journal)
+        read_due(sweeper, self._around.state.journal)
+        start_lines(sweeper, self.machine)
+        return sweeper
+
+    def _add(self, name: str, size: Size, environment: dict[str, str]) -> NodusFunction:
+        return NodusFunction(
+            self,
+            name.title(),
+            name=name,
+            size=size,
+            environment=environment,
+            settings=self._settings,
+            names=self._names,
+            layers=self._around.layers,
+        )
+
+    def _table(self) -> dict[str, str]:
+        return {"NODUS_TABLE": self._around.state.journal.table.table_name}
+
+    def _payloads(self) -> dict[str, str]:
+        return {"NODUS_PAYLOADS": self._around.state.payloads.bucket.bucket_name}
+
+    def _machine(self) -> dict[str, str]:
+        return {"NODUS_LINE_MACHINE": self.machine.state_machine_arn}
+
+    def _link_addresses(self) -> dict[str, str]:
+        return {
+            "NODUS_LINK_API_ID": self._around.link_api.api.api_id,
+            "NODUS_LINK_STAGE": LINK_STAGE,
+            "NODUS_HTTP_API_ID": self._around.http_api.api.api_id,
+        }

@@ -1,0 +1,85 @@
+"""What the functions may do, in words; one call adds one narrow statement to one function's role."""
+
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_stepfunctions as sfn
+
+from infra.constructs.event_bus import EventBus
+from infra.constructs.function import NodusFunction
+from infra.constructs.journal_table import JournalTable
+from infra.constructs.link_api import LinkApi
+from infra.constructs.sandbox_cluster import SandboxCluster
+
+# A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
+# read is read by its key, and no table-level operation.
+JOURNAL_ACTIONS = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+)
+
+
+def use_journal(function: NodusFunction, journal: JournalTable) -> None:
+    """Items of the journal, in every way a commit or a bounded read needs."""
+    function.allow(*JOURNAL_ACTIONS, on=[journal.table.table_arn])
+
+
+def read_due(function: NodusFunction, journal: JournalTable) -> None:
+    """The index of what is due."""
+    function.allow("dynamodb:Query", on=[journal.due_index_arn])
+
+
+def use_payloads(function: NodusFunction, bucket: s3.Bucket, *, remove: bool = False) -> None:
+    """Payloads, read and written.
+
+    Listing lets S3 answer 404 for a payload that is gone; without it the answer is 403, which would read as
+    a fault of ours instead of an expired result.
+
+    Args:
+        remove: also delete, for whoever removes a run.
+    """
+    objects = ("s3:GetObject", "s3:PutObject", *(("s3:DeleteObject",) if remove else ()))
+    function.allow(*objects, on=[bucket.arn_for_objects("*")])
+    function.allow("s3:ListBucket", on=[bucket.bucket_arn])
+
+
+def start_lines(function: NodusFunction, machine: sfn.StateMachine) -> None:
+    """Executions of the line machine."""
+    function.allow("states:StartExecution", on=[machine.state_machine_arn])
+
+
+def ring_bells(function: NodusFunction, link_api: LinkApi) -> None:
+    """The sandboxes' open connections: ring and close."""
+    function.allow("execute-api:ManageConnections", on=link_api.connection_arns())
+
+
+def publish_events(function: NodusFunction, bus: EventBus) -> None:
+    """Events on our bus."""
+    function.allow("events:PutEvents", on=[bus.bus.event_bus_arn])
+
+
+def read_secret(function: NodusFunction, secret: secretsmanager.Secret) -> None:
+    """The providers' keys."""
+    function.allow("secretsmanager:GetSecretValue", on=[secret.secret_arn])
+
+
+def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
+    """Sandbox tasks: start with tags, look at and stop those of our cluster; pass the one execution role."""
+    cluster = {"ArnEquals": {"ecs:cluster": sandboxes.cluster.attr_arn}}
+    function.allow("ecs:RunTask", on=[sandboxes.task_definition_arns], when=cluster)
+    function.allow("ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster)
+    # ListTasks knows no task and no cluster as its resource; the condition is what limits it.
+    function.allow("ecs:ListTasks", on=["*"], when=cluster)
+    function.allow(
+        "ecs:TagResource", on=[sandboxes.task_arns], when={"StringEquals": {"ecs:CreateAction": "RunTask"}}
+    )
+    function.allow(
+        "iam:PassRole",
+        on=[sandboxes.execution_role.role_arn],
+        when={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+    )

@@ -1,0 +1,126 @@
+"""The cluster, and the task that holds a sandbox."""
+
+from aws_cdk import Stack
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.log_group import log_group
+from infra.constructs.sandbox_network import SandboxNetwork
+from infra.names import SANDBOX_CONTAINER, Names
+from infra.settings import Settings
+
+# One virtual processor, in ECS units, and memory in MiB.
+CPU = "1024"
+MEMORY = "2048"
+# Seconds between the polite signal and the end; Fargate allows no more.
+STOP_TIMEOUT_S = 120
+# What a command may write to; the rest of the image is read-only.
+WRITABLE = {"workspace": "/workspace", "home": "/home", "tmp": "/tmp", "run": "/run"}  # noqa: S108 - the sandbox's own
+# Docker's default capabilities that neither the daemon nor a command has a use for.
+DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP"]
+
+
+class SandboxCluster(Construct):
+    """An ECS cluster on Fargate and the task definition `sandbox`.
+
+    The task has no role: nothing in a sandbox holds an AWS credential. The execution role, which ECS itself
+    uses before a command can run, may write the task's log and, for an image in this account, pull it.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
+        super().__init__(scope, construct_id)
+        self.network = SandboxNetwork(self, "Network", names=names)
+        self.capacity_provider = "FARGATE_SPOT" if settings.spot else "FARGATE"
+        self.name = names.of("sandboxes")
+        self.cluster = ecs.CfnCluster(
+            self,
+            "Cluster",
+            cluster_name=self.name,
+            capacity_providers=["FARGATE", "FARGATE_SPOT"],
+            cluster_settings=[
+                ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
+            ],
+        )
+        self.logs = log_group(self, "Logs", f"/aws/ecs/{self.name}", settings)
+        self.execution_role = iam.Role(
+            self, "ExecutionRole", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com")
+        )
+        self.logs.grant_write(self.execution_role)
+        self.family = names.of("sandbox")
+        self.task_definition = self._task_definition(self._image(settings.sandbox_image), settings)
+
+    @property
+    def task_definition_arns(self) -> str:
+        """All revisions of the sandbox's task definition: a run may still name the one before."""
+        return self._arn("task-definition", f"{self.family}:*")
+
+    @property
+    def task_arns(self) -> str:
+        """All tasks of this cluster and of no other."""
+        return self._arn("task", f"{self.name}/*")
+
+    def _arn(self, kind: str, name: str) -> str:
+        return Stack.of(self).format_arn(service="ecs", resource=kind, resource_name=name)
+
+    def _image(self, reference: str) -> str:
+        repository, _, tag = reference.partition(":")
+        if "." in repository.partition("/")[0]:
+            return reference
+        ours = ecr.Repository.from_repository_name(self, "Image", repository)
+        ours.grant_pull(self.execution_role)
+        acknowledge(
+            self.execution_role,
+            {"AwsSolutions-IAM5[Resource::*]": "ecr:GetAuthorizationToken knows no resources."},
+        )
+        return ours.repository_uri_for_tag(tag or "latest")
+
+    def _task_definition(self, image: str, settings: Settings) -> ecs.CfnTaskDefinition:
+        definition = ecs.CfnTaskDefinition
+        return definition(
+            self,
+            "Sandbox",
+            family=self.family,
+            requires_compatibilities=["FARGATE"],
+            network_mode="awsvpc",
+            cpu=CPU,
+            memory=MEMORY,
+            execution_role_arn=self.execution_role.role_arn,
+            runtime_platform=definition.RuntimePlatformProperty(
+                cpu_architecture={"x86_64": "X86_64", "arm64": "ARM64"}[settings.architecture],
+                operating_system_family="LINUX",
+            ),
+            volumes=[definition.VolumeProperty(name=name) for name in WRITABLE],
+            container_definitions=[self._container(image)],
+        )
+
+    def _container(self, image: str) -> ecs.CfnTaskDefinition.ContainerDefinitionProperty:
+        definition = ecs.CfnTaskDefinition
+        return definition.ContainerDefinitionProperty(
+            name=SANDBOX_CONTAINER,
+            image=image,
+            essential=True,
+            readonly_root_filesystem=True,
+            stop_timeout=STOP_TIMEOUT_S,
+            mount_points=[
+                definition.MountPointProperty(source_volume=name, container_path=path, read_only=False)
+                for name, path in WRITABLE.items()
+            ],
+            # The daemon is pid 1 and guards its commands by seccomp user notification, for which it must
+            # look into their memory: SYS_PTRACE, the one capability that Fargate lets a task add.
+            linux_parameters=definition.LinuxParametersProperty(
+                init_process_enabled=False,
+                capabilities=definition.KernelCapabilitiesProperty(add=["SYS_PTRACE"], drop=DROPPED),
+            ),
+            log_configuration=definition.LogConfigurationProperty(
+                log_driver="awslogs",
+                options={
+                    "awslogs-group": self.logs.log_group_name,
+                    "awslogs-region": Stack.of(self).region,
+                    "awslogs-stream-prefix": SANDBOX_CONTAINER,
+                    "mode": "non-blocking",
+                },
+            ),
+        )

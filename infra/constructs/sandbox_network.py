@@ -1,0 +1,55 @@
+"""The network that sandboxes stand in."""
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from infra.constructs.acknowledgements import acknowledge
+from infra.names import Names
+
+EGRESS_PORTS = {443: "https, and the link", 80: "http, for package mirrors"}
+
+
+class SandboxNetwork(Construct):
+    """A VPC of public subnets in two zones, and a security group that lets nothing in.
+
+    A sandbox dials out and is never dialled, so it needs no NAT gateway, no endpoint and no open port. The
+    VPC holds nothing but sandboxes and is joined to no other network: private ranges lead nowhere, and one
+    sandbox cannot reach another, since none admits ingress. A network ACL against private ranges would deny
+    only what has no route, and does not see the addresses that matter (link-local metadata, the VPC's
+    resolver); those are the egress guard's, inside the sandbox.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, names: Names) -> None:
+        super().__init__(scope, construct_id)
+        self.vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            vpc_name=names.of("sandboxes"),
+            ip_addresses=ec2.IpAddresses.cidr("10.64.0.0/16"),
+            max_azs=2,
+            nat_gateways=0,
+            subnet_configuration=[
+                ec2.SubnetConfiguration(name="Public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=20)
+            ],
+        )
+        acknowledge(
+            self.vpc,
+            {
+                "AwsSolutions-VPC7": "Flow logs would record every connection of every command; the egress "
+                "guard in the sandbox judges and logs them with the run's id."
+            },
+        )
+        self.security_group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=self.vpc,
+            description="Sandboxes: nothing in, web out",
+            allow_all_outbound=False,
+        )
+        for port, why in EGRESS_PORTS.items():
+            self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), why)
+
+    @property
+    def subnet_ids(self) -> list[str]:
+        """The subnets a task may be started in."""
+        return [subnet.subnet_id for subnet in self.vpc.public_subnets]

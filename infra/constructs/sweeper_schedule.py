@@ -1,0 +1,24 @@
+"""The clock behind the guarantee that nothing unfinished is forgotten."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from infra.constructs.function import NodusFunction
+
+EVERY = Duration.minutes(1)
+
+
+class SweeperSchedule(Construct):
+    """Invokes the sweeper every minute. A missed minute is not repeated: the next sweep sees the same rows."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, sweeper: NodusFunction) -> None:
+        super().__init__(scope, construct_id)
+        events.Rule(
+            self,
+            "EveryMinute",
+            description="Sweep what is due",
+            schedule=events.Schedule.rate(EVERY),
+            targets=[targets.LambdaFunction(sweeper.function, retry_attempts=0)],
+        )

@@ -1,0 +1,83 @@
+"""What a deployment may choose, read once from the CDK context (`cdk deploy -c lineConcurrency=0`)."""
+
+import platform
+import sys
+from typing import Annotated, Literal
+
+from constructs import Node
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+MAIN_STAGE = "main"
+
+RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365]
+Architecture = Literal["x86_64", "arm64"]
+
+
+def running_python() -> str:
+    """The running interpreter's version as Lambda writes it, for example `3.11`.
+
+    The local cloud runs functions with the interpreter that runs everything else, so the third-party
+    layer must be built for that one.
+    """
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def host_architecture() -> Architecture:
+    """The host's processor architecture in Lambda's words."""
+    return "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
+
+
+class Settings(BaseModel):
+    """Settings of one deployment; each may be given as context under its camelCase name.
+
+    Attributes:
+        stage: names the deployment; several may live in one account. `main` gets the bare names.
+        python_version: the functions' and the third-party layer's Python.
+        architecture: the functions' and the sandboxes' processor.
+        line_concurrency: reserved concurrency of `line`, in concurrent invocations; it must stay well below
+            the account's (1,000 unless raised) so that waiting lines never starve what wakes them.
+            0 reserves nothing, which an account with a small quota needs.
+        log_retention_days: how long logs are kept.
+        log_level: the functions' log level.
+        alarm_email: an address that alarms are sent to; without one they only show on the dashboard.
+        warm: provisioned concurrency, in instances, of each of the two functions a caller waits for
+            (`api`, `link`); 0 provisions nothing.
+        spot: start sandboxes on Fargate Spot, which is cheaper and may take one away after two minutes'
+            notice.
+        protect: keep table, payloads and provider keys when the stack is deleted, and refuse the deletion
+            of the table.
+        sandbox_image: the sandbox's image. `name:tag` without a registry is a repository of this account's
+            ECR; with a registry it is used as it is and must be readable without credentials.
+        throttle_rate: steady requests a second that each API admits.
+        throttle_burst: requests that each API admits at once above the steady rate.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    stage: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,15}$")] = MAIN_STAGE
+    python_version: Annotated[str, Field(pattern=r"^3\.1[1-4]$")] = Field(default_factory=running_python)
+    architecture: Architecture = Field(default_factory=host_architecture)
+    line_concurrency: Annotated[int, Field(ge=0, le=900)] = 100
+    log_retention_days: Annotated[RetentionDays, BeforeValidator(int)] = 30
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+    warm: Annotated[int, Field(ge=0, le=100)] = 0
+    spot: bool = False
+    protect: bool = True
+    sandbox_image: Annotated[str, Field(min_length=1)] = "nodus/agent-tools:latest"
+    throttle_rate: Annotated[int, Field(ge=1)] = 500
+    throttle_burst: Annotated[int, Field(ge=1)] = 1000
+
+    @classmethod
+    def from_context(cls, node: Node) -> "Settings":
+        """Reads the settings that the app's context gives; the rest keeps its default.
+
+        Args:
+            node: the app's node.
+
+        Raises:
+            pydantic.ValidationError: a value is outside of what its setting allows.
+        """
+        given = {name: node.try_get_context(name) for name in map(to_camel, cls.model_fields)}
+        return cls.model_validate({name: value for name, value in given.items() if value is not None})
