@@ -1,0 +1,1 @@
+"""Runs commands and ends their process trees. Standard library only, and nothing about HTTP."""

@@ -1,0 +1,130 @@
+"""What all commands of one daemon share: the reaper, the census, the marks, and the end of everything."""
+
+import os
+import secrets
+from collections import OrderedDict
+
+from sandboxd.execcore.capture import PipeReader
+from sandboxd.execcore.census import Census, ProcessEntry, read_population, read_process
+from sandboxd.execcore.execution import Execution
+from sandboxd.execcore.reaper import Reaper
+from sandboxd.execcore.spawn import spawn
+from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
+from sandboxd.execcore.tree import Tree, end_processes, with_descendants
+
+FIRST_GROUP = 70_000
+LAST_GROUP = 131_071
+"""Supplementary groups that mark commands; a user namespace maps groups below 131072 (docs/protocols.md §2)."""
+
+_MAX_OPEN_TAILS = 128
+"""Pipes of ended commands that are still read on behalf of background processes; beyond, the oldest is closed."""
+
+
+class ProcessHost:
+    """Starts commands and knows those that run.
+
+    Args:
+        user: whom commands run as.
+        adopts_orphans: this process is pid 1 or a child subreaper.
+    """
+
+    def __init__(self, user: CommandUser, *, adopts_orphans: bool) -> None:
+        self._user = user
+        self._adopts_orphans = adopts_orphans
+        self._reaper = Reaper(adopts_orphans=adopts_orphans)
+        self._born = _own_start()
+        self._census = Census(lambda: read_population(self._born))
+        self._running: dict[str, Execution] = {}
+        self._not_alone: set[str] = set()
+        self._groups: dict[str, int] = {}
+        self._last_group = LAST_GROUP
+        self._tails: OrderedDict[str, PipeReader] = OrderedDict()
+
+    def open(self) -> None:
+        """Starts to wait for children; needs the running event loop of the main thread."""
+        self._reaper.install()
+
+    def close(self) -> None:
+        """Lets go of pipes and of the signal handler; ends no process."""
+        self._reaper.remove()
+        for reader in (*self._tails.values(), *(execution.reader for execution in self._running.values())):
+            reader.close()
+
+    def start(self, spec: ExecSpec) -> Execution:
+        """Starts a command.
+
+        Raises:
+            SpawnError: nothing was started.
+        """
+        mark = secrets.token_hex(8)
+        group = self._free_group() if self._user.uid is not None else None
+        spawned = spawn(spec, mark, self._user, group)
+        tree = Tree(spawned.pid, _start_of(spawned.pid, self._born), mark, group)
+        death = self._reaper.watch(spawned.pid)
+        execution = Execution(spec, tree, spawned.output_fd, death, self._end_tree)
+        if group is not None:
+            self._groups[mark] = group
+        self._running[mark] = execution
+        if len(self._running) > 1:
+            self._not_alone.update(self._running)
+        return execution
+
+    async def run(self, execution: Execution) -> Outcome:
+        """Waits for the outcome of a started command and forgets it; call it once."""
+        mark = execution.tree.mark
+        try:
+            return await execution.finish()
+        finally:
+            del self._running[mark]
+            self._not_alone.discard(mark)
+            self._groups.pop(mark, None)
+            self._keep_reading(mark, execution.reader)
+
+    async def end_everything(self, grace_s: float) -> list[ProcessEntry]:
+        """Ends all processes below the daemon, also what ended commands left behind."""
+
+        def below(population: dict[int, ProcessEntry]) -> list[ProcessEntry]:
+            children = [entry for entry in population.values() if entry.parent == os.getpid()]
+            return with_descendants(children, population)
+
+        return await end_processes(below, self._census, grace_s)
+
+    async def _end_tree(self, tree: Tree, grace_s: float) -> list[ProcessEntry]:
+        def members(population: dict[int, ProcessEntry]) -> list[ProcessEntry]:
+            if not self._adopts_orphans or tree.mark in self._not_alone:
+                return tree.members(population)
+            leaders = frozenset(execution.tree.leader for execution in self._running.values())
+            return tree.with_orphans(population, os.getpid(), leaders)
+
+        return await end_processes(members, self._census, grace_s)
+
+    def _free_group(self) -> int:
+        taken = frozenset(self._groups.values())
+        while True:
+            self._last_group = FIRST_GROUP if self._last_group >= LAST_GROUP else self._last_group + 1
+            if self._last_group not in taken:
+                return self._last_group
+
+    def _keep_reading(self, mark: str, reader: PipeReader) -> None:
+        if reader.ended.done():
+            return
+        self._tails[mark] = reader
+        reader.ended.add_done_callback(lambda _: self._tails.pop(mark, None))
+        while len(self._tails) > _MAX_OPEN_TAILS:
+            self._tails.popitem(last=False)[1].close()
+
+
+def _own_start() -> int:
+    entry = read_process(os.getpid())
+    if entry is None:
+        raise RuntimeError("/proc shows this process as dead: a working /proc is needed to end commands.")
+    return entry.started
+
+
+def _start_of(pid: int, otherwise: int) -> int:
+    """Start of a child that was just made; a child that is dead already counts from the daemon's own start."""
+    try:
+        entry = read_process(pid)
+    except OSError:
+        entry = None
+    return otherwise if entry is None else entry.started

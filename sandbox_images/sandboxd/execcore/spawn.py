@@ -1,0 +1,113 @@
+"""Starts one process of its own session, as the commands' user."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import subprocess
+from dataclasses import dataclass
+
+from sandboxd.execcore.spec import MARK_NAME, CommandUser, ExecSpec, SpawnError
+
+_COMMAND_UMASK = 0o022
+_OOM_SCORE_ADJ = 500
+"""Added to a command's badness, so that the kernel ends it before the daemon."""
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """A running leader and the reading end of its output."""
+
+    pid: int
+    output_fd: int
+
+
+def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) -> Spawned:
+    """Starts the command: own session, clean environment, no foreign descriptors, one pipe for both outputs.
+
+    One pipe, because with two the order between them is lost.
+
+    Raises:
+        SpawnError: nothing was started.
+    """
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(reading, False)
+    stdin = None
+    try:
+        stdin = subprocess.DEVNULL if spec.stdin is None else _memory_file(spec.stdin)
+        pid = _popen(spec, mark, user, group_mark, stdin, writing)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+        if stdin is not None and stdin >= 0:
+            os.close(stdin)
+    _offer_to_oom_killer(pid)
+    return Spawned(pid, reading)
+
+
+def _popen(
+    spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, stdin: int, writing: int
+) -> int:
+    try:
+        process = subprocess.Popen(
+            spec.argv,
+            cwd=spec.cwd,
+            env={**spec.env, MARK_NAME: mark},
+            stdin=stdin,
+            stdout=writing,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            umask=_COMMAND_UMASK,
+            close_fds=True,
+            user=user.uid,
+            group=user.gid,
+            extra_groups=None if user.uid is None else [] if group_mark is None else [group_mark],
+        )
+    except OSError as error:
+        raise _spawn_error(error, spec) from error
+    except (ValueError, UnicodeError) as error:  # NUL or a lone surrogate in an argument
+        raise SpawnError("invalid", f"The command cannot be handed to the system: {error}.") from error
+    pid = process.pid
+    # The reaper waits for this child. Without a return code, Popen would wait for it too when it is collected.
+    process.returncode = 0
+    return pid
+
+
+def _spawn_error(error: OSError, spec: ExecSpec) -> SpawnError:
+    if error.errno == errno.E2BIG:
+        return SpawnError(
+            "invalid",
+            "The command and its environment are too long for the system (about 128 KiB for one text). "
+            "Write it to a file and run that.",
+        )
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return SpawnError(
+            "no_memory", f"No process or memory is left to start the command ({error.strerror})."
+        )
+    if error.filename is not None and os.fsdecode(error.filename) == spec.cwd:
+        return SpawnError("cwd", f"The command cannot start in {spec.cwd!r}: {error.strerror}.")
+    return SpawnError("spawn", f"{spec.argv[0]!r} cannot be started: {error.strerror}.")
+
+
+def _memory_file(data: bytes) -> int:
+    """A sealed descriptor with `data` to read: no pipe that somebody would have to feed."""
+    fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _offer_to_oom_killer(pid: int) -> None:
+    # The child may be gone already, or /proc may be read-only: then nothing is lost but a preference.
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
+        file.write(str(_OOM_SCORE_ADJ))
