@@ -3,7 +3,7 @@
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -12,21 +12,12 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from nodus_core.journal.store import Row
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.text import Inline, Stored, Text
+from nodus_core.kernel.times import moment, stamp
 
 SHAPE = 1
 """Version of the stored shapes that this release writes."""
 
 T = TypeVar("T")
-
-
-def stamp(moment: datetime) -> str:
-    """A moment as stored and shown: UTC, milliseconds, `Z`; sorts as text."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
-def moment(text: str) -> datetime:
-    """The moment that `stamp` wrote."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
 def to_value(value: Any) -> Any:

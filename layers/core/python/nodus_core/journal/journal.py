@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from nodus_core.journal import keys
-from nodus_core.journal.codec import from_row, stamp
+from nodus_core.journal.codec import from_row
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
@@ -27,6 +27,7 @@ from nodus_core.kernel.objects import (
     Task,
     Turn,
 )
+from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")
 

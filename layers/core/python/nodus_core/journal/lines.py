@@ -8,12 +8,13 @@ kick ──► (execution starts) ──► take ──► renew … ──► r
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nodus_core.journal.codec import stamp, to_row
+from nodus_core.journal.codec import to_row
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, due_shard, run_key
 from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Present, Row, Update, both
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import Conversation, Hold, Line, Run
+from nodus_core.kernel.times import stamp
 
 LEASE = timedelta(seconds=30)
 """How long a worker, or a started execution that has not shown itself, keeps a line to itself."""

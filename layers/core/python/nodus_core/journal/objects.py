@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from nodus_core.journal.codec import stamp
 from nodus_core.journal.keys import change_key, conversation_key, input_key, object_key, receipt_key
 from nodus_core.journal.lines import due
 from nodus_core.journal.store import (
@@ -23,6 +22,7 @@ from nodus_core.journal.store import (
 )
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
+from nodus_core.kernel.times import stamp
 
 CHANGE_LOG_TTL = timedelta(hours=1)
 """How long a watch can be taken up again; older positions answer 410."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from nodus_core.journal.codec import stamp, to_value
+from nodus_core.journal.codec import to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import command_key, conversation_key, sandbox_key
 from nodus_core.journal.store import (
@@ -26,6 +26,7 @@ from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import Command
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.kernel.text import Text
+from nodus_core.kernel.times import stamp
 
 ALIVE = (SandboxState.REQUESTED.value, SandboxState.RUNNING.value)
 UNFINISHED = (CommandState.PENDING.value, CommandState.CLAIMED.value)

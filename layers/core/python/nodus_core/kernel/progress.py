@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from nodus_core.kernel.objects import ZERO, Observation, Run, Task, Usage
-from nodus_core.kernel.states import FINAL_TASKS, TaskKind
+from nodus_core.kernel.decide import CUT
+from nodus_core.kernel.objects import ZERO, Attention, Observation, Run, Task, Usage
+from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskKind, TaskState
 
 
 def begin(run: Run, tasks: Iterable[Task]) -> Run:
@@ -36,14 +37,17 @@ def settle(run: Run, tasks: Iterable[Task]) -> Run:
         raise ValueError(f"run {run.uid}: a task that is not final cannot settle")
     back = sum((task.reserved or ZERO for task in settled if task.key in run.open), ZERO)
     cost = sum((booked(task) for task in settled), ZERO)
-    usage = sum((task.usage for task in settled if task.usage), run.usage)
+    unknown = tuple(task for task in settled if task.state is TaskState.UNCERTAIN)
     return replace(
         run,
+        state=RunState.NEEDS_ATTENTION if unknown else run.state,
+        attention=run.attention + tuple(_attention(task) for task in unknown),
+        cut_rounds=_cut_rounds(run, settled),
         version=run.version + 1,
         seq=run.seq + len(settled),
         available=run.available + back - cost,
         spent=run.spent + cost,
-        usage=usage,
+        usage=run.usage + total_usage(settled),
         calls=run.calls + sum(len(task.calls) for task in settled),
         open=run.open - {task.key for task in settled},
     )
@@ -71,6 +75,18 @@ def booked(task: Task) -> Decimal:
 
 def total_usage(tasks: Iterable[Task]) -> Usage:
     return sum((task.usage for task in tasks if task.usage), Usage())
+
+
+def _attention(task: Task) -> Attention:
+    what = task.result.error if task.result and task.result.error else "OutcomeUnknown"
+    return Attention(task.key, what, task.finished_at or task.started_at)
+
+
+def _cut_rounds(run: Run, settled: tuple[Task, ...]) -> int:
+    rounds = [task for task in settled if _is_round(task)]
+    if not rounds:
+        return run.cut_rounds
+    return run.cut_rounds + 1 if all(task.result and task.result.error == CUT for task in rounds) else 0
 
 
 def _is_round(task: Task) -> bool:

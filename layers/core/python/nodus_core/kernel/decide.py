@@ -1,0 +1,242 @@
+"""What a line does next, from what the journal says. The same view gives the same decision.
+
+stop? ──► Cut ──► FinishTurn(canceled) ─┐
+no turn open ──► OpenTurn | Rest | End ─┤
+preparation:  StartSandbox ─► RunSetup ─► Route                 ├─► (ended) Release ─► Close
+rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─────┘
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nodus_core.kernel import ids
+from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, Task
+from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+
+MOST_CUT_REPLIES = 2
+"""Replies in a row cut by the output limit after which the turn stops (FLD-03)."""
+
+CUT = "cut"
+"""The word on a round whose reply was cut off."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every turn of a conversation needs before the model is asked."""
+
+    setup: bool
+    routed: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """What one decision is made from.
+
+    `tasks` holds, of the open run: the preparation, the last round and its calls, as far as they exist.
+    `prepared` says that an earlier turn has run the setup.
+    """
+
+    conversation: Conversation
+    plan: Plan
+    run: Run | None = None
+    tasks: Mapping[str, Task] = {}
+    sandbox: Sandbox | None = None
+    prepared: bool = False
+
+
+@dataclass(frozen=True)
+class OpenTurn:
+    number: int
+
+
+@dataclass(frozen=True)
+class StartSandbox:
+    """Request a sandbox, or go on waiting for the one that `task` requested."""
+
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class Route:
+    """Choose the turn's model; with `task`, do the interrupted routing call again."""
+
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Make a model call; with `task`, make the interrupted one again."""
+
+    round: int
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Begin calls of the last message that have not begun."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Wait for calls that run in the sandbox."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Settle what is open of a stopped run, once it has joined."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FinishTurn:
+    """`ends`: the conversation takes no more input after this turn."""
+
+    state: TurnState
+    ends: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """Stopped before or between turns: take no more input."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Let the sandbox go and wait until it is gone."""
+
+    sandbox: str
+
+
+@dataclass(frozen=True)
+class Close:
+    """Nothing is left to do on this line."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Only an event from outside can move the line on; `reason` is the word that people see."""
+
+    reason: str
+
+
+Decision = (
+    OpenTurn
+    | StartSandbox
+    | RunSetup
+    | Route
+    | Ask
+    | Place
+    | Watch
+    | Cut
+    | FinishTurn
+    | End
+    | Release
+    | Close
+    | Rest
+)
+
+
+def decide(view: View) -> Decision:
+    """The next thing to do on the main line of a conversation."""
+    head = view.conversation
+    if head.ended:
+        return Release(head.sandbox) if head.sandbox else Close()
+    if head.stop is not None:
+        return _stopped(view)
+    if view.run is None:
+        if head.opened < head.accepted:
+            return OpenTurn(head.opened + 1)
+        return Rest("MessageWait")
+    return _preparation(view, view.run) or _rounds(view, view.run)
+
+
+def _stopped(view: View) -> Decision:
+    if view.run is None:
+        return End()
+    if view.run.open:
+        return Cut(tuple(sorted(view.run.open)))
+    reason = view.conversation.stop.reason if view.conversation.stop else None
+    return FinishTurn(TurnState.CANCELED, ends=True, reason=reason)
+
+
+def _preparation(view: View, run: Run) -> Decision | None:
+    """Sandbox, setup and routing in this order; None when all three are done."""
+    sandbox = view.tasks.get(ids.SANDBOX)
+    if sandbox is None and not _alive(view.sandbox):
+        return StartSandbox(None)
+    if sandbox is not None and sandbox.state is TaskState.RUNNING:
+        return StartSandbox(sandbox)
+    if sandbox is not None and sandbox.state is TaskState.FAILED:
+        return _failed("SandboxStartFailed")
+    if view.plan.setup and not view.prepared:
+        setup = view.tasks.get(ids.SETUP)
+        if setup is None or setup.state is TaskState.RUNNING:
+            return RunSetup(setup)
+        if setup.state is TaskState.UNCERTAIN:
+            return Rest("NeedsResolution")
+        if setup.state is not TaskState.COMPLETED:
+            return _failed("SetupFailed")
+    if view.plan.routed:
+        route = view.tasks.get(ids.ROUTE)
+        if route is None or route.state is TaskState.RUNNING:
+            return Route(route)
+    return None
+
+
+def _rounds(view: View, run: Run) -> Decision:
+    if run.rounds == 0:
+        return Ask(1, None)
+    last = view.tasks[ids.round_key(run.rounds)]
+    if last.state is TaskState.RUNNING:
+        return Ask(run.rounds, last)
+    if last.state is not TaskState.COMPLETED:
+        return _finish(view, TurnState.FAILED, last.result.error if last.result else None)
+    return _calls(view, run, last) or _next_round(view, run, last)
+
+
+def _calls(view: View, run: Run, last: Task) -> Decision | None:
+    """What the calls of the last message still need; None when every one has its result."""
+    waiting = tuple(view.tasks[call.key] for call in last.calls if call.key in run.open)
+    if waiting:
+        return Watch(waiting)
+    if run.state is RunState.NEEDS_ATTENTION:
+        return Rest("NeedsResolution")
+    unplaced = tuple(call for call in last.calls if call.key not in view.tasks)
+    if unplaced and not _alive(view.sandbox):
+        return _failed("SandboxLost")
+    return Place(unplaced) if unplaced else None
+
+
+def _next_round(view: View, run: Run, last: Task) -> Decision:
+    was_cut = last.result is not None and last.result.error == CUT
+    if was_cut and run.cut_rounds >= MOST_CUT_REPLIES:
+        return _finish(view, TurnState.FAILED, "OutputLimitReached")
+    if last.calls or was_cut:
+        return Ask(run.rounds + 1, None)
+    return _finish(view, TurnState.COMPLETED, None)
+
+
+def _finish(view: View, state: TurnState, reason: str | None) -> FinishTurn:
+    head = view.conversation
+    more = head.keep_alive or head.accepted > head.opened
+    return FinishTurn(state, ends=not more, reason=reason)
+
+
+def _failed(reason: str) -> FinishTurn:
+    """Without a prepared sandbox no later turn could do better: the conversation ends."""
+    return FinishTurn(TurnState.FAILED, ends=True, reason=reason)
+
+
+def _alive(sandbox: Sandbox | None) -> bool:
+    return sandbox is not None and sandbox.state is SandboxState.RUNNING

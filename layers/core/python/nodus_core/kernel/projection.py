@@ -1,0 +1,154 @@
+"""`status` of an AgentRun: a projection of the journal, written at lifecycle changes (docs/protocols.md §1).
+
+Each function takes the status as it is and returns the next one; none reads anything else.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from nodus_core.kernel.objects import Conversation, Sandbox, Task, Turn
+from nodus_core.kernel.states import TurnState
+from nodus_core.kernel.text import preview
+from nodus_core.kernel.times import stamp
+
+Status = dict[str, Any]
+
+MOST_TURNS = 100
+"""Turns that stand in `status.turns`; all are in the journal (NODQ-24)."""
+
+PHASES = {
+    TurnState.COMPLETED: "Succeeded",
+    TurnState.FAILED: "Failed",
+    TurnState.CANCELED: "Cancelled",
+}
+
+FINAL_PHASES = frozenset(PHASES.values())
+
+
+def dollars(amount: Decimal) -> str:
+    """An exact amount in USD, without an exponent and without needless zeros (NOD-005)."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def queued(agent_generation: int, cap: Decimal) -> Status:
+    """A run that has just been admitted."""
+    return {
+        "phase": "Queued",
+        "agentGeneration": agent_generation,
+        "attempts": 0,
+        "turns": [],
+        "cost": {"totalUSD": "0", "limitUSD": dollars(cap)},
+    }
+
+
+def working(status: Status, turn: Turn) -> Status:
+    """A turn is open."""
+    return {
+        **_plain(status),
+        "phase": "Running",
+        "startedAt": status.get("startedAt") or stamp(turn.started_at),
+        "turns": _turns(status, turn),
+    }
+
+
+def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, phase: str) -> Status:
+    """The sandbox came up, or went away. `phase` is `Pending`, `Running` or `Deleted`."""
+    return {
+        **status,
+        "attempts": conversation.attempts,
+        "sandbox": {
+            "name": sandbox.id,
+            "image": sandbox.image,
+            "egress": sandbox.egress,
+            "phase": phase,
+            **({"isolation": sandbox.isolation} if sandbox.isolation else {}),
+        },
+    }
+
+
+def waiting(status: Status, reason: str, message: str, unresolved: list[Status] | None = None) -> Status:
+    """Only something from outside moves the run on."""
+    return {
+        **_plain(status),
+        "phase": "Waiting",
+        "reason": reason,
+        "message": message,
+        **({"unresolved": unresolved} if unresolved else {}),
+    }
+
+
+def cancelling(status: Status) -> Status:
+    """Stopped, not joined yet: the run stays in its phase (NODQ-02)."""
+    return {**status, "reason": "Cancelling"}
+
+
+def answered(status: Status, conversation: Conversation, turn: Turn, now: datetime) -> Status:
+    """A turn is final. A canceled run keeps its phase until its sandbox is gone."""
+    after: Status = {
+        **_plain(status),
+        "turns": _turns(status, turn),
+        "cost": {**status.get("cost", {}), "totalUSD": dollars(conversation.spent)},
+    }
+    if turn.answer is not None and turn.state is TurnState.COMPLETED:
+        after["answer"] = {"preview": preview(turn.answer), "turn": turn.number}
+    if turn.state is TurnState.CANCELED:
+        return cancelling(after)
+    if not conversation.ended:
+        return {**after, "phase": "Waiting", "reason": "MessageWait"}
+    after["phase"] = PHASES[turn.state]
+    after["finishedAt"] = stamp(now)
+    if turn.reason:
+        after["reason"] = turn.reason
+    return after
+
+
+def canceled(status: Status, reason: str, now: datetime) -> Status:
+    """Cancelling is over: everything joined, the sandbox is gone."""
+    return {**_plain(status), "phase": "Cancelled", "reason": reason, "finishedAt": stamp(now)}
+
+
+def turn_entry(turn: Turn) -> Status:
+    """One entry of `status.turns` (NODQ-24)."""
+    entry: Status = {
+        "turn": turn.number,
+        "prompt": turn.prompt,
+        "phase": "Running" if turn.state is TurnState.OPEN else PHASES.get(turn.state, "Waiting"),
+        "startedAt": stamp(turn.started_at),
+    }
+    if turn.model:
+        entry["model"] = turn.model
+    if turn.chosen_by:
+        entry["chosenBy"] = turn.chosen_by
+    if turn.cost is not None:
+        entry["costUSD"] = dollars(turn.cost)
+    if turn.usage:
+        entry["usage"] = usage_entry(turn.usage.input_tokens, turn.usage.output_tokens)
+    if turn.finished_at:
+        entry["finishedAt"] = stamp(turn.finished_at)
+    return entry
+
+
+def usage_entry(input_tokens: int, output_tokens: int) -> Status:
+    return {"inputTokens": input_tokens, "outputTokens": output_tokens}
+
+
+def unresolved_entry(name: str, task: Task, what: str) -> Status:
+    """What is not known of a step: shown while the run waits with `NeedsResolution` (NOD-090)."""
+    return {
+        "step": name,
+        "what": what,
+        "input": preview(task.input, 1024) if task.input else "",
+        "since": stamp(task.finished_at or task.started_at),
+    }
+
+
+def _turns(status: Status, turn: Turn) -> list[Status]:
+    entry = turn_entry(turn)
+    others = [item for item in status.get("turns", []) if item["turn"] != turn.number]
+    return [*others, entry][-MOST_TURNS:]
+
+
+def _plain(status: Status) -> Status:
+    return {key: value for key, value in status.items() if key not in ("reason", "message", "unresolved")}
