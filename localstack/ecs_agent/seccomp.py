@@ -1,0 +1,178 @@
+"""Which system calls a sandbox may not make, and why.
+
+The namespaces and the missing capabilities already stop most of this; the filter closes what they do not
+cover (vsock, user namespaces made again, io_uring) and takes whole subsystems, each with a history of
+kernel escapes, out of reach.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from dataclasses import dataclass
+
+from localstack.ecs_agent import bpf
+from localstack.ecs_agent.bpf import Instruction
+from localstack.ecs_agent.syscalls import Processor
+
+CLONE_NEWUSER = 0x10000000
+# NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_NEW_NAMESPACES = 0x7E020000
+_CLONE_NEWTIME = 0x80  # only for unshare: in clone these bits are the exit signal
+
+_AF_NETLINK = 16
+_NETLINK_ROUTE = 0
+# vsock reaches the hypervisor whatever the network namespace; packet, alg, can, tipc, … are not needed by commands.
+_FAMILIES = (socket.AF_UNIX.value, socket.AF_INET.value, socket.AF_INET6.value)
+
+_PTRACE_ATTACH = 16
+_PTRACE_SEIZE = 0x4206
+_TIOCSTI = 0x5412
+_TIOCLINUX = 0x541C
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Refuse the call whatever its arguments."""
+
+    call: str
+    errno: int = errno.EPERM
+
+    def block(self, number: int) -> list[Instruction]:
+        return [Instruction(bpf.JUMP_EQUAL, 0, 1, number), bpf.fail(self.errno)]
+
+
+@dataclass(frozen=True)
+class RefuseBits:
+    """Refuse the call when argument `argument` has one of the bits of `mask`."""
+
+    call: str
+    argument: int
+    mask: int
+    errno: int = errno.EPERM
+
+    def block(self, number: int) -> list[Instruction]:
+        return [
+            Instruction(bpf.JUMP_EQUAL, 0, 4, number),
+            bpf.load_argument(self.argument),
+            Instruction(bpf.JUMP_ANY_BIT, 0, 1, self.mask),
+            bpf.fail(self.errno),
+            bpf.give(bpf.ALLOW),
+        ]
+
+
+@dataclass(frozen=True)
+class RefuseValues:
+    """Refuse the call when argument `argument` is one of `values`."""
+
+    call: str
+    argument: int
+    values: tuple[int, ...]
+    errno: int = errno.EPERM
+
+    def block(self, number: int) -> list[Instruction]:
+        count = len(self.values)
+        tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, value) for i, value in enumerate(self.values)]
+        body = [bpf.load_argument(self.argument), *tests, bpf.give(bpf.ALLOW), bpf.fail(self.errno)]
+        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+
+
+@dataclass(frozen=True)
+class OnlyValues:
+    """Refuse the call unless argument `argument` is one of `values`."""
+
+    call: str
+    argument: int
+    values: tuple[int, ...]
+    errno: int = errno.EPERM
+
+    def block(self, number: int) -> list[Instruction]:
+        count = len(self.values)
+        tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, value) for i, value in enumerate(self.values)]
+        body = [bpf.load_argument(self.argument), *tests, bpf.fail(self.errno), bpf.give(bpf.ALLOW)]
+        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+
+
+@dataclass(frozen=True)
+class OnlySockets:
+    """Refuse `socket` and `socketpair` but for the allowed families and NETLINK_ROUTE."""
+
+    call: str
+
+    def block(self, number: int) -> list[Instruction]:
+        families = [
+            Instruction(bpf.JUMP_EQUAL, len(_FAMILIES) - i + 3, 0, family)
+            for i, family in enumerate(_FAMILIES)
+        ]
+        body = [
+            bpf.load_argument(0),
+            *families,
+            Instruction(bpf.JUMP_EQUAL, 0, 2, _AF_NETLINK),
+            bpf.load_argument(2),
+            Instruction(bpf.JUMP_EQUAL, 1, 0, _NETLINK_ROUTE),
+            bpf.fail(errno.EAFNOSUPPORT),
+            bpf.give(bpf.ALLOW),
+        ]
+        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+
+
+Rule = Refuse | RefuseBits | RefuseValues | OnlyValues | OnlySockets
+
+_PRIVILEGED = (
+    *("acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime", "delete_module"),
+    *("fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick", "init_module", "ioperm"),
+    *("iopl", "kcmp", "kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "modify_ldt", "mount"),
+    *("mount_setattr", "move_mount", "open_by_handle_at", "open_tree", "open_tree_attr", "perf_event_open"),
+    *("pidfd_getfd", "pivot_root", "process_vm_readv", "process_vm_writev", "quotactl", "quotactl_fd"),
+    *("reboot", "request_key", "setdomainname", "sethostname", "settimeofday", "swapoff", "swapon", "syslog"),
+    *("umount2", "userfaultfd", "vhangup"),
+)
+
+
+def rules(*, joins_user_namespace: bool) -> list[Rule]:
+    """All rules, in the order in which they are looked at.
+
+    Args:
+        joins_user_namespace: the first process in the sandbox still has to enter a user namespace that was
+            made for it; `setns` is then left for that one type. Nothing inside can use it: a command owns
+            no namespace, may make none, and is not privileged in the one it is in.
+    """
+    setns = OnlyValues("setns", 1, (CLONE_NEWUSER,)) if joins_user_namespace else Refuse("setns")
+    return [
+        OnlySockets("socket"),
+        OnlySockets("socketpair"),
+        RefuseBits("clone", 0, _NEW_NAMESPACES),
+        RefuseBits("unshare", 0, _NEW_NAMESPACES | _CLONE_NEWTIME),
+        # Its flags are in memory, where a filter cannot look; libc falls back to clone on ENOSYS.
+        Refuse("clone3", errno.ENOSYS),
+        setns,
+        # A debugger may trace what it starts itself; it may not seize what runs already.
+        RefuseValues("ptrace", 0, (_PTRACE_ATTACH, _PTRACE_SEIZE)),
+        # A command of the daemon's own uid could else set the daemon's RLIMIT_CPU, which kills even pid 1.
+        OnlyValues("prlimit64", 0, (0,)),
+        RefuseValues("ioctl", 1, (_TIOCSTI, _TIOCLINUX)),
+        # ENOSYS, so that libuv and others fall back to epoll.
+        *(Refuse(f"io_uring_{verb}", errno.ENOSYS) for verb in ("setup", "enter", "register")),
+        *(Refuse(call) for call in _PRIVILEGED),
+    ]
+
+
+def build(processor: Processor, *, joins_user_namespace: bool = False) -> bytes:
+    """The filter for one processor, as bytes for `bwrap --seccomp`.
+
+    Calls of another arch (32-bit on a 64-bit kernel) end the process: their numbers mean other calls.
+    A rule for a call that the processor does not have (`iopl` on arm64) is left out.
+    """
+    program = [
+        bpf.load(bpf.ARCH_OFFSET),
+        Instruction(bpf.JUMP_EQUAL, 1, 0, processor.audit_arch),
+        bpf.give(bpf.KILL_PROCESS),
+        bpf.load(bpf.NUMBER_OFFSET),
+    ]
+    if processor.foreign_bit:
+        program += [Instruction(bpf.JUMP_AT_LEAST, 0, 1, processor.foreign_bit), bpf.fail(errno.ENOSYS)]
+    for rule in rules(joins_user_namespace=joins_user_namespace):
+        if rule.call in processor.numbers:
+            program += rule.block(processor.numbers[rule.call])
+    program.append(bpf.give(bpf.ALLOW))
+    return bpf.encode(program)
