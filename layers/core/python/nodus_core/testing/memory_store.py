@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
+from nodus_core.journal import wellformed
 from nodus_core.journal.store import (
-    MOST_OPERATIONS,
     Absent,
     AtLeast,
     Below,
@@ -42,7 +42,7 @@ class MemoryStore:
         """Every transaction that was applied, in order: what a test counts."""
 
     def commit(self, transaction: Transaction, token: str) -> None:
-        _check_shape(transaction)
+        wellformed.check(transaction)
         with self._lock:
             known = self._tokens.get(token)
             if known is not None:
@@ -56,8 +56,17 @@ class MemoryStore:
             }
             if failed:
                 raise ConditionFailed(transaction.name, failed)
-            for operation in transaction.operations:
-                self._apply(operation)
+            # Made whole before anything is kept: a path through a missing map must leave every row as it was.
+            after = {
+                operation.key: _after(operation, self._rows.get(operation.key))
+                for operation in transaction.operations
+                if not isinstance(operation, Check)
+            }
+            for key, row in after.items():
+                if row is None:
+                    self._rows.pop(key, None)
+                else:
+                    self._rows[key] = row
             self._tokens[token] = copy.deepcopy(transaction)
             self.commits.append(self._tokens[token])
 
@@ -99,27 +108,20 @@ class MemoryStore:
         with self._lock:
             return copy.deepcopy(self._rows)
 
-    def _apply(self, operation: Operation) -> None:
-        match operation:
-            case Put(row=row):
-                self._rows[operation.key] = copy.deepcopy(
-                    {name: value for name, value in row.items() if value is not None}
-                )
-            case Update():
-                row = self._rows.setdefault(operation.key, {"pk": operation.key.pk, "sk": operation.key.sk})
-                _change(row, operation)
-            case Delete(key=key):
-                self._rows.pop(key, None)
-            case Check():
-                pass
 
-
-def _check_shape(transaction: Transaction) -> None:
-    keys = [operation.key for operation in transaction.operations]
-    if len(keys) != len(set(keys)):
-        raise ValueError(f"{transaction.name}: two operations on one row")
-    if len(keys) > MOST_OPERATIONS:
-        raise ValueError(f"{transaction.name}: {len(keys)} operations, at most {MOST_OPERATIONS}")
+def _after(operation: Operation, row: Row | None) -> Row | None:
+    """The row that an operation leaves behind; None: no row."""
+    match operation:
+        case Put(row=written):
+            return copy.deepcopy({name: value for name, value in written.items() if value is not None})
+        case Update():
+            changed = copy.deepcopy(row) if row else {"pk": operation.key.pk, "sk": operation.key.sk}
+            _change(changed, operation)
+            return changed
+        case Delete():
+            return None
+        case Check():
+            return row
 
 
 def _change(row: Row, update: Update) -> None:
@@ -133,15 +135,14 @@ def _change(row: Row, update: Update) -> None:
         holder, name = _holder(row, path)
         holder[name] = holder.get(name, Decimal(0) if isinstance(amount, Decimal) else 0) + amount
     for path, members in update.join.items():
-        holder, name = _holder(row, path)
-        holder[name] = frozenset(holder.get(name, frozenset())) | members
+        if members:
+            row[path] = frozenset(row.get(path, frozenset())) | members
     for path, members in update.leave.items():
-        holder, name = _holder(row, path)
-        left = frozenset(holder.get(name, frozenset())) - members
+        left = frozenset(row.get(path, frozenset())) - members
         if left:
-            holder[name] = left
+            row[path] = left
         else:
-            holder.pop(name, None)
+            row.pop(path, None)
 
 
 def _holder(row: Row, path: str) -> tuple[Row, str]:
