@@ -1,5 +1,9 @@
 """What an operator is told, and what an operator looks at."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -84,8 +88,12 @@ class Alarms(Construct):
         return alarm
 
     def _failures_alarm(self, failures: sqs.Queue) -> cloudwatch.Alarm:
-        metric = failures.metric_approximate_number_of_messages_visible(period=ONE_MINUTE, statistic="Maximum")
-        why = "The reactor gave up on events; the sweeper covers their kicks, but lifecycle events are missing."
+        metric = failures.metric_approximate_number_of_messages_visible(
+            period=ONE_MINUTE, statistic="Maximum"
+        )
+        why = (
+            "The reactor gave up on events; the sweeper covers their kicks, but lifecycle events are missing."
+        )
         return self._alarm("Failures", "reactor-failures", metric, why)
 
     def _errors_alarm(self, construct_id: str, name: str, function: NodusFunction) -> cloudwatch.Alarm:
@@ -101,9 +109,7 @@ class Alarms(Construct):
     def _late_kicks_alarm(self, reactor: NodusFunction) -> cloudwatch.Alarm:
         metric = reactor.function.metric("IteratorAge", period=ONE_MINUTE, statistic="Maximum")
         why = "The reactor lags behind the journal by a minute or more; runs go on at the sweeper's pace."
-        return self._alarm(
-            "LateKicks", "reactor-late", metric, why, threshold=LATE_KICK_MS, periods=5
-        )
+        return self._alarm("LateKicks", "reactor-late", metric, why, threshold=LATE_KICK_MS, periods=5)
 
     def _throttles_alarm(self, function: NodusFunction) -> cloudwatch.Alarm:
         metric = function.function.metric_throttles(period=FIVE_MINUTES)
@@ -133,7 +139,10 @@ class Alarms(Construct):
                     graph("Throttles", [each.metric_throttles() for each in everyone]),
                 ],
                 [
-                    graph("Lines", [machine.metric_started(), machine.metric_succeeded(), machine.metric_failed()]),
+                    graph(
+                        "Lines",
+                        [machine.metric_started(), machine.metric_succeeded(), machine.metric_failed()],
+                    ),
                     graph("Reactor failures", [failures.metric_approximate_number_of_messages_visible()]),
                 ],
             ],

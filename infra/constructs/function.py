@@ -1,5 +1,9 @@
 """One Lambda function with its own role, its own log group and only its own code."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false, reportReturnType=false
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,7 +81,9 @@ class NodusFunction(Construct):
             environment={**_common(name, settings), **environment},
             log_group=self.logs,
             logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=lambda_.ApplicationLogLevel[settings.log_level.replace("WARNING", "WARN")],
+            application_log_level_v2=lambda_.ApplicationLogLevel[
+                settings.log_level.replace("WARNING", "WARN")
+            ],
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             tracing=lambda_.Tracing.ACTIVE,
         )
@@ -107,7 +113,9 @@ class NodusFunction(Construct):
             provisioned_concurrent_executions=warm,
         )
 
-    def allow(self, *actions: str, on: list[str], when: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def allow(
+        self, *actions: str, on: list[str], when: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
         """Adds one statement to the function's role.
 
         Args:
@@ -124,7 +132,14 @@ def _code(name: str) -> lambda_.AssetCode:
     return lambda_.Code.from_asset(
         str(ROOT),
         # In the order of a .gitignore: later lines win, and a folder that is left out is not walked.
-        exclude=["/*", "!/functions", "/functions/*", "!/functions/__init__.py", f"!/functions/{name}", *LEFTOVERS],
+        exclude=[
+            "/*",
+            "!/functions",
+            "/functions/*",
+            "!/functions/__init__.py",
+            f"!/functions/{name}",
+            *LEFTOVERS,
+        ],
         ignore_mode=IgnoreMode.GIT,
     )
 

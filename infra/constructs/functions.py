@@ -1,5 +1,9 @@
 """The six functions: how much each may use and what each is told."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
 from dataclasses import dataclass
 
 from constructs import Construct
@@ -12,7 +16,7 @@ from infra.constructs.link_api import LinkApi
 from infra.constructs.permissions import (
     publish_events,
     read_due,
-    read_secret,
+    read_providers,
     ring_bells,
     run_sandboxes,
     start_lines,
@@ -84,7 +88,7 @@ class Functions(Construct):
             "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
             "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
             "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
-            "NODUS_PROVIDERS_SECRET": state.providers.secret.secret_arn,
+            "NODUS_PROVIDERS_SECRET": state.providers.arn,
         }
         reserved = self._settings.line_concurrency or None
         line = self._add("line", Size(timeout_s=900, memory_mb=1024, reserved=reserved), environment)
@@ -92,7 +96,7 @@ class Functions(Construct):
         use_payloads(line, state.payloads.bucket, remove=True)
         ring_bells(line, self._around.link_api)
         run_sandboxes(line, sandboxes)
-        read_secret(line, state.providers.secret)
+        read_providers(line, state.providers)
         return line
 
     def _api(self) -> NodusFunction:

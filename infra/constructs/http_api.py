@@ -56,7 +56,9 @@ class HttpApi(Construct):
         routes = [
             *self.api.add_routes(path="/apis/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api),
             *self.api.add_routes(path="/healthz", methods=[apigw.HttpMethod.GET], integration=to_api),
-            *self.api.add_routes(path="/link/v1/{proxy+}", methods=[apigw.HttpMethod.POST], integration=to_link),
+            *self.api.add_routes(
+                path="/link/v1/{proxy+}", methods=[apigw.HttpMethod.POST], integration=to_link
+            ),
         ]
         for route in routes:
             acknowledge(

@@ -1,13 +1,13 @@
 """What the functions may do, in words; one call adds one narrow statement to one function's role."""
 
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_stepfunctions as sfn
 
 from infra.constructs.event_bus import EventBus
 from infra.constructs.function import NodusFunction
 from infra.constructs.journal_table import JournalTable
 from infra.constructs.link_api import LinkApi
+from infra.constructs.providers_secret import ProvidersSecret
 from infra.constructs.sandbox_cluster import SandboxCluster
 
 # A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
@@ -63,9 +63,9 @@ def publish_events(function: NodusFunction, bus: EventBus) -> None:
     function.allow("events:PutEvents", on=[bus.bus.event_bus_arn])
 
 
-def read_secret(function: NodusFunction, secret: secretsmanager.Secret) -> None:
-    """The providers' keys."""
-    function.allow("secretsmanager:GetSecretValue", on=[secret.secret_arn])
+def read_providers(function: NodusFunction, providers: ProvidersSecret) -> None:
+    """The model providers' keys."""
+    function.allow("secretsmanager:GetSecretValue", on=[providers.arn])
 
 
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:

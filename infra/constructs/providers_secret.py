@@ -30,3 +30,10 @@ class ProvidersSecret(Construct):
                 "AWS could drive; the operator replaces them here."
             },
         )
+
+    @property
+    def arn(self) -> str:
+        """The secret's whole ARN, by the attribute: emulators answer a plain reference with the name."""
+        secret = self.secret.node.default_child
+        assert isinstance(secret, secretsmanager.CfnSecret)  # noqa: S101 - tells the type checker what it is made of
+        return secret.attr_id

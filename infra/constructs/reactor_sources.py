@@ -1,5 +1,9 @@
 """What wakes the reactor, and where what it could not handle is kept."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events

@@ -1,5 +1,9 @@
 """The cluster, and the task that holds a sandbox."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
 from aws_cdk import Stack
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs

@@ -1,5 +1,9 @@
 """The clock behind the guarantee that nothing unfinished is forgotten."""
 
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets

@@ -78,7 +78,7 @@ class ServiceStack(Stack):
             "TableName": around.state.journal.table.table_name,
             "PayloadBucket": around.state.payloads.bucket.bucket_name,
             "ClusterName": around.sandboxes.name,
-            "ProvidersSecretArn": around.state.providers.secret.secret_arn,
+            "ProvidersSecretArn": around.state.providers.arn,
             "AdminFunctionName": functions.admin.function.function_name,
             "FunctionNames": ",".join(each.function.function_name for each in functions.all),
             "LineMachineArn": functions.machine.state_machine_arn,

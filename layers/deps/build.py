@@ -9,7 +9,7 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess  # noqa: S404 - uv is a program, not a library
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -109,7 +109,8 @@ def build_layer(target: Target, uv: str, run: Run, build: Path = BUILD, root: Pa
     build.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build.parent, prefix=".build-") as work:
         fresh = Path(work) / "layer"
-        _install(target, uv, run, Path(work) / "requirements.txt", fresh / "python", root)
+        for command in _commands(target, uv, root, Path(work)):
+            run(command)
         strip(fresh)
         size = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
         if size > LAMBDA_LIMIT - RESERVED_FOR_OURS:
@@ -123,16 +124,19 @@ def build_layer(target: Target, uv: str, run: Run, build: Path = BUILD, root: Pa
     return size
 
 
-def _install(target: Target, uv: str, run: Run, requirements: Path, folder: Path, root: Path) -> None:
-    run(
-        [uv, "export", "--project", str(root), "--frozen", "--only-group", "layer"]
-        + ["--no-emit-project", "--no-header", "--quiet", "--output-file", str(requirements)]
-    )
-    run(
-        [uv, "pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"]
-        + ["--requirement", str(requirements), "--target", str(folder), "--link-mode", "copy"]
-        + ["--only-binary", ":all:", "--python-version", target.python, "--python-platform", target.platform]
-    )
+def _commands(target: Target, uv: str, root: Path, work: Path) -> list[list[str]]:
+    """What uv is told: write the group's locked packages with their hashes, and unpack exactly those wheels."""
+    requirements = str(work / "requirements.txt")
+    export = [
+        *(uv, "export", "--project", str(root), "--frozen", "--only-group", "layer"),
+        *("--no-emit-project", "--no-header", "--quiet", "--output-file", requirements),
+    ]
+    install = [
+        *(uv, "pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
+        *("--requirement", requirements, "--target", str(work / "layer" / "python"), "--link-mode", "copy"),
+        *("--only-binary", ":all:", "--python-version", target.python, "--python-platform", target.platform),
+    ]
+    return [export, install]
 
 
 def strip(folder: Path) -> None:
