@@ -83,7 +83,7 @@ def arguments(layout: Layout) -> list[str]:
         *_root_links(),
         *_folders("/etc", "/etc/ssl", "/etc/pki", "/etc/pki/tls", "/etc/pki/ca-trust"),
         *_folders("/opt", "/home", "/var", "/var/lib", "/run", "/root"),
-        *("--symlink", "../tmp", "/var/tmp"),
+        *("--symlink", "../tmp", "/var/tmp"),  # noqa: S108 - the sandbox's own
         *_etc(layout.etc),
         *("--proc", "/proc", "--dev", "/dev"),
         *_tmpfs("/dev/shm", layout.tmp_bytes // 4),  # noqa: S108 - the sandbox's own

@@ -1,0 +1,7 @@
+"""`python -m localstack.cloud`: see `localstack.cloud.server`."""
+
+import sys
+
+from localstack.cloud.server import main
+
+sys.exit(main())

@@ -1,0 +1,95 @@
+"""Where MiniStack 1.5.33 departs from AWS in ways that the unmodified app would notice.
+
+Each correction says what AWS does. They replace module attributes of MiniStack, so its version is pinned to
+one exact release; `install` fails loudly when an upgrade has moved what they replace.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class MovedError(Exception):
+    """MiniStack no longer has what a correction replaces; look at its release notes and at the correction."""
+
+
+def install() -> None:
+    """Apply every correction; call once, before serving.
+
+    Raises:
+        MovedError: this MiniStack is not the one that the corrections were written for.
+    """
+    correct_secret_references()
+    correct_changes_of_outputs()
+
+
+def correct_secret_references() -> None:
+    """`Ref` of a secret is its ARN on AWS, its name in MiniStack.
+
+    CDK grants access by that reference: with a name in the place of an ARN, IAM would refuse every read.
+    """
+    provisioners: Any = importlib.import_module("ministack.services.cloudformation.provisioners")
+    handlers = attribute(provisioners, "_RESOURCE_HANDLERS").get("AWS::SecretsManager::Secret")
+    if not handlers or not {"create", "update", "delete"} <= set(handlers):
+        raise MovedError("handlers of AWS::SecretsManager::Secret")
+    create, update, delete = handlers["create"], handlers["update"], handlers["delete"]
+
+    def create_by_arn(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
+        _, attributes = create(logical_id, properties, stack)
+        return attributes["Arn"], attributes
+
+    def update_by_arn(physical_id: str, *rest: Any, **named: Any) -> tuple[str, dict[str, Any]]:
+        _, attributes = update(secret_name(physical_id), *rest, **named)
+        return attributes["Arn"], attributes
+
+    def delete_by_arn(physical_id: str, properties: dict[str, Any]) -> None:
+        delete(secret_name(physical_id), properties)
+
+    handlers.update(create=create_by_arn, update=update_by_arn, delete=delete_by_arn)
+
+
+class OutputsOnly(list[Any]):
+    """The changes of a change set that changes no resource and yet is to be executed."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def correct_changes_of_outputs() -> None:
+    """A template that differs in its outputs only is an update on AWS, "no changes" in MiniStack.
+
+    A stack that begins to use an export of another, as CDK arranges it, would not find it.
+    """
+    changesets: Any = importlib.import_module("ministack.services.cloudformation.changesets")
+    diff = attribute(changesets, "_diff_resources")
+    resolve = attribute(changesets, "_resolve_props_for_diff")
+
+    def resolve_with_outputs(template: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        return {**resolve(template, *rest), "Outputs": (template or {}).get("Outputs", {})}
+
+    def diff_with_outputs(old: dict[str, Any], new: dict[str, Any], *rest: Any) -> list[Any]:
+        changes = diff(old, new, *rest)
+        same = old.get("Outputs", {}) == new.get("Outputs", {})
+        return changes if changes or same else OutputsOnly()
+
+    changesets._resolve_props_for_diff = resolve_with_outputs
+    changesets._diff_resources = diff_with_outputs
+
+
+def secret_name(reference: str) -> str:
+    """The name in a secret's ARN, which ends with a hyphen and six characters; a name stays as it is."""
+    if not reference.startswith("arn:"):
+        return reference
+    return reference.split(":", 6)[6].rpartition("-")[0]
+
+
+def attribute(module: Any, name: str) -> Any:
+    """`module.name`.
+
+    Raises:
+        MovedError: there is none.
+    """
+    if not hasattr(module, name):
+        raise MovedError(f"{module.__name__}.{name}")
+    return getattr(module, name)

@@ -1,0 +1,93 @@
+"""Serves MiniStack inside our own process, on loopback only.
+
+The environment is prepared by whoever starts it (`localstack.daemons`): MiniStack reads it when imported,
+which is why its modules are imported here inside functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import resource
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from hypercorn.asyncio import serve  # pyright: ignore[reportMissingImports]
+from hypercorn.config import Config  # pyright: ignore[reportMissingImports]
+
+from localstack.cloud.gate import Application, Gate
+from localstack.cloud.packages import PackageStore
+from localstack.paths import State
+from localstack.supervise import snapshot_count
+
+logger = logging.getLogger("localstack.cloud")
+
+# Unpacked folders kept over a restart: code and layers of the newest deploys.
+KEPT_PACKAGES = 24
+
+
+def main() -> int:
+    """Serve until SIGTERM, then save the state; the exit code of the process."""
+    state = State.current()
+    port = int(os.environ["GATEWAY_PORT"])
+    prepare_folders(state)
+    raise_descriptor_limit()
+    store = PackageStore(state.emulator / "packages")
+    store.keep_newest(KEPT_PACKAGES)
+    emulator: Any = importlib.import_module("ministack.app")
+    workers: Any = importlib.import_module("localstack.cloud.workers")
+    workers.install(store, state.logs / "functions.log")
+    corrections: Any = importlib.import_module("localstack.cloud.corrections")
+    corrections.install()
+    asyncio.run(run(emulator, Gate(emulator.app), port, state))
+    workers.runtime.reset()  # ends the worker processes; calls that still run end with them
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Executions of state machines run on threads that nothing stops; the state is saved already.
+    os._exit(0)
+
+
+async def run(emulator: Any, application: Application, port: int, state: State) -> None:
+    """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, snapshot, emulator, state)
+    config = Config()
+    config.bind = [f"127.0.0.1:{port}"]
+    config.keep_alive_timeout = 75
+    config.graceful_timeout = 2
+    config.websocket_ping_interval = 30
+    await serve(application, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+
+
+def snapshot(emulator: Any, state: State) -> None:
+    """Save the state of every service, and count it, so that whoever asked sees when it is done."""
+    persistence: Any = importlib.import_module("ministack.core.persistence")
+    persistence.save_all(emulator._build_persistence_save_dict())
+    counter = state.run / "snapshots"
+    counter.write_text(str(snapshot_count(state) + 1))
+
+
+
+
+def prepare_folders(state: State) -> None:
+    """A fresh folder for temporary files: a process that was killed left its own behind."""
+    temporary = Path(os.environ["TMPDIR"])
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True, mode=0o700)
+    state.create()
+
+
+def raise_descriptor_limit() -> None:
+    """Every worker and every waiting client holds descriptors; the usual soft limit is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,114 @@
+"""Runs inside a Lambda worker process: loads one handler and answers invocations until its input ends.
+
+Standard library only, started without site-packages: a function sees its own code and its layers, no more.
+One JSON object a line comes in and one goes out over private descriptors, so that nothing the function
+prints can be taken for an answer. A marker line on stderr closes the log of each invocation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import site
+import sys
+import time
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TextIO
+
+END_OF_LOG = "\x1e end of invocation"
+# What AWS allows a function to answer synchronously.
+RESPONSE_LIMIT_BYTES = 6 * 1024 * 1024
+
+
+def main() -> None:
+    """Serve one worker's life."""
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    setup = json.loads(requests.readline())
+    try:
+        handler = load(setup)
+    except BaseException as error:
+        answer(answers, failure(error))
+        return
+    answer(answers, {"status": "ready"})
+    for line in requests:
+        answer(answers, serve(handler, setup, json.loads(line)))
+
+
+def load(setup: dict[str, Any]) -> Any:
+    """Put code and layers on the path, code first as on AWS, and import the handler."""
+    paths = [setup["code"]]
+    for layer in setup["layers"]:
+        python = Path(layer) / "python"
+        for packages in sorted(python.glob("lib/python*/site-packages")):
+            site.addsitedir(str(packages))
+        paths.append(str(python))
+    sys.path[:0] = paths
+    module, _, name = setup["handler"].rpartition(".")
+    return getattr(importlib.import_module(module.replace("/", ".")), name)
+
+
+def serve(handler: Any, setup: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Run one invocation; the answer says what it returned or raised."""
+    trace = request.get("trace")
+    if trace:
+        os.environ["_X_AMZN_TRACE_ID"] = trace
+    else:
+        os.environ.pop("_X_AMZN_TRACE_ID", None)
+    try:
+        result = json.dumps(handler(request["event"], context(setup, request)))
+        if len(result) > RESPONSE_LIMIT_BYTES:
+            raise ResponseSizeTooLarge(f"Response payload size exceeded maximum of {RESPONSE_LIMIT_BYTES} bytes")
+    except SystemExit as error:
+        return {"status": "error", "error": f"Runtime exited: {error}", "errorType": "Runtime.ExitError"}
+    except BaseException as error:
+        return failure(error)
+    finally:
+        sys.stdout.flush()
+        print(END_OF_LOG, file=sys.stderr, flush=True)
+    return {"status": "ok", "result": json.loads(result)}
+
+
+class ResponseSizeTooLarge(Exception):
+    """The answer is larger than Lambda would carry."""
+
+
+def context(setup: dict[str, Any], request: dict[str, Any]) -> SimpleNamespace:
+    """The context object of one invocation."""
+    deadline = time.monotonic() + request["timeoutS"]
+    return SimpleNamespace(
+        function_name=setup["name"],
+        function_version=setup["version"],
+        invoked_function_arn=request["arn"],
+        memory_limit_in_mb=setup["memory"],
+        aws_request_id=request["id"],
+        log_group_name=f"/aws/lambda/{setup['name']}",
+        log_stream_name=setup["stream"],
+        identity=None,
+        client_context=None,
+        get_remaining_time_in_millis=lambda: max(0, int((deadline - time.monotonic()) * 1000)),
+    )
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """An error as Lambda reports it: its class by name, its frames."""
+    return {
+        "status": "error",
+        "error": str(error),
+        "errorType": type(error).__name__,
+        "trace": traceback.format_exception(error),
+    }
+
+
+def answer(answers: TextIO, value: dict[str, Any]) -> None:
+    answers.write(json.dumps(value) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

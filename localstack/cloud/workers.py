@@ -1,0 +1,280 @@
+"""Lambda workers in place of MiniStack's own, for Python functions.
+
+Why (seen in MiniStack 1.5.33):
+- its worker waits up to 50 ms after each call for a line on stderr that may never come; ours is told when
+  the log of a call is complete;
+- it reports every raised error as `Runtime.HandlerError`, so no Catch by class name matches, and kills the
+  worker, which AWS does not;
+- it lets functions import whatever the emulator's own environment has, which hides what a layer lacks;
+- it hands the emulator's environment to functions, and derives a role's secret from public names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib
+import json
+import logging
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from localstack.cloud import worker_program
+from localstack.cloud.corrections import attribute
+from localstack.cloud.packages import PackageStore
+
+logger = logging.getLogger("localstack.workers")
+
+runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
+lambda_service: Any = importlib.import_module("ministack.services.lambda_svc")
+sts: Any = importlib.import_module("ministack.services.sts")
+
+LOG_WAIT_S = 1.0
+SPAWN_WAIT_S = 60.0
+# Variables of a function's configuration that may not replace what the runtime sets.
+RESERVED = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PATH"})
+
+_key = secrets.token_bytes(32)  # of this process: role secrets cannot be derived from names
+
+
+class WorkerError(Exception):
+    """The worker process could not be started or ended while it worked."""
+
+
+class FunctionWorker(runtime.Worker):
+    """One execution environment of a Python function: a process that serves one call at a time."""
+
+    store: PackageStore
+    log_file: Path
+
+    def _spawn(self) -> None:
+        """Start the process and wait until its handler is imported.
+
+        Raises:
+            WorkerError: it ended, or the handler cannot be imported.
+        """
+        layers = [lambda_service._resolve_layer_zip(reference) for reference in self.config.get("Layers") or []]
+        code = self.store.unpack(self.code_zip)
+        setup = {
+            "code": str(code),
+            "layers": [str(self.store.unpack(layer)) for layer in layers if layer],
+            "handler": self.config["Handler"],
+            "name": self.config["FunctionName"],
+            "version": self.config.get("Version", "$LATEST"),
+            "memory": self.config.get("MemorySize", 128),
+            "stream": f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}",
+        }
+        self._proc = subprocess.Popen(
+            # -S: no site-packages; -s: nor the user's own; -P: nor our folder. The interpreter is the one that built the layers.
+            [sys._base_executable, "-S", "-s", "-P", worker_program.__file__],  # type: ignore[attr-defined]
+            cwd=code,
+            env=worker_environment(self.config, setup["stream"]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            bufsize=1,
+        )
+        self._log: list[str] = []
+        self._log_done = threading.Event()
+        threading.Thread(target=self._read_log, args=(self._proc,), daemon=True).start()
+        answer = self._exchange(setup, SPAWN_WAIT_S)
+        if answer is None or answer["status"] != "ready":
+            self._abandon()
+            reason = (answer or {}).get("error", "it ended or gave no answer")
+            raise WorkerError(f"{self.func_name} cannot start: {reason}\n{self._take_log()}")
+        logger.info("worker of %s started (pid %d)", self.func_name, self._proc.pid)
+
+    def invoke(
+        self,
+        event: Any,
+        request_id: str,
+        *,
+        trace_id: str | None = None,
+        invoked_function_arn: str | None = None,
+        **_unused: Any,
+    ) -> dict[str, Any]:
+        """Run one call; answers `status`, `result` or `error` with `errorType`, and `log`."""
+        timeout_s = float(self.config.get("Timeout") or 3)
+        with self._lock:
+            if self._proc is None or self._proc.poll() is not None:
+                self._spawn()
+            self._log_done.clear()
+            request = {
+                "event": event,
+                "id": request_id,
+                "arn": invoked_function_arn or self.config["FunctionArn"],
+                "timeoutS": timeout_s,
+                "trace": trace_id,
+            }
+            answer = self._exchange(request, timeout_s)
+            if answer is None:
+                timed_out = self._proc.poll() is None
+                self._abandon()
+                answer = timeout_answer(timeout_s) if timed_out else exit_answer(self.func_name)
+            elif not self._log_done.wait(LOG_WAIT_S):
+                logger.warning("the log of a call of %s is incomplete", self.func_name)
+            return {**answer, "log": self._take_log()}
+
+    def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
+        """Send one line and read one; None when none came in time or the process ended."""
+        process = self._proc
+        box: list[dict[str, Any]] = []
+
+        def talk() -> None:
+            try:
+                process.stdin.write(json.dumps(message) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except (OSError, ValueError) as error:
+                logger.debug("a worker of %s went away: %s", self.func_name, error)
+                return
+            if line:
+                box.append(json.loads(line))
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        thread.join(timeout_s)
+        return box[0] if box else None
+
+    def _read_log(self, process: subprocess.Popen[str]) -> None:
+        """Keep what the function writes, and copy it to the log that people follow."""
+        assert process.stderr is not None  # noqa: S101 - Popen was asked for a pipe
+        with self.log_file.open("a", encoding="utf-8") as copy:
+            for line in process.stderr:
+                if line.rstrip("\n") == worker_program.END_OF_LOG:
+                    self._log_done.set()
+                    continue
+                self._log.append(line.rstrip("\n"))
+                copy.write(f"{self.func_name} {line}")
+                copy.flush()
+        self._log_done.set()
+
+    def _take_log(self) -> str:
+        lines, self._log = self._log, []
+        return "\n".join(lines)
+
+    def _abandon(self) -> None:
+        process, self._proc = self._proc, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def timeout_answer(timeout_s: float) -> dict[str, Any]:
+    message = f"Task timed out after {timeout_s:.2f} seconds"
+    return {"status": "error", "error": message, "errorType": "Sandbox.Timedout"}
+
+
+def exit_answer(name: str) -> dict[str, Any]:
+    return {"status": "error", "error": f"{name}: the runtime exited", "errorType": "Runtime.ExitError"}
+
+
+def worker_environment(config: dict[str, Any], stream: str) -> dict[str, str]:
+    """The environment of a worker: the function's own variables and what Lambda sets, nothing of ours."""
+    region = config["FunctionArn"].split(":")[3]
+    own = {
+        key: str(value)
+        for key, value in ((config.get("Environment") or {}).get("Variables") or {}).items()
+        if key not in RESERVED
+    }
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "TZ": ":UTC",
+        "TMPDIR": os.environ["TMPDIR"],
+        "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **{name: os.environ[name] for name in ("NODUS_LOCAL_CLOUD",) if name in os.environ},
+        **own,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{config.get('Runtime', 'python')}",
+        "AWS_LAMBDA_FUNCTION_NAME": config["FunctionName"],
+        "AWS_LAMBDA_FUNCTION_VERSION": config.get("Version", "$LATEST"),
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(config.get("MemorySize", 128)),
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{config['FunctionName']}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": stream,
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "_HANDLER": config["Handler"],
+        **role_credentials(config),
+    }
+
+
+def role_credentials(config: dict[str, Any]) -> dict[str, str]:
+    """Credentials of a session of the function's role; IAM judges what they may do."""
+    role: str = config["Role"]
+    account = config["FunctionArn"].split(":")[4]
+    role_name = role.rsplit("/", 1)[-1]
+
+    def derive(purpose: str) -> str:
+        text = f"{purpose}\0{config['FunctionArn']}\0{role}".encode()
+        return hmac.new(_key, text, hashlib.sha256).hexdigest()
+
+    access_key = f"ASIA{derive('id')[:16].upper()}"
+    session_name = config["FunctionName"][:64]
+    session = {
+        "Arn": f"arn:aws:sts::{account}:assumed-role/{role_name}/{session_name}",
+        "UserId": f"{role_name}:{session_name}",
+        "SecretAccessKey": derive("secret"),
+        "SessionToken": derive("token"),
+    }
+    sts.register_session(access_key, session)
+    return {
+        "AWS_ACCESS_KEY_ID": access_key,
+        "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": session["SessionToken"],
+    }
+
+
+def execute_warm(func: dict[str, Any], event: Any, request_id: str) -> dict[str, Any]:
+    """In place of `lambda_svc._execute_function_warm`: the same, with errors named as on AWS."""
+    config = func.get("config") or func
+    if not str(config.get("Runtime", "")).startswith("python") or not func.get("code_zip"):
+        return _original_execute(func, event, request_id)
+    lambda_service._ensure_reaper_thread()
+    qualifier = config.get("Version", "$LATEST")
+    worker, _ = runtime.acquire_worker(config["FunctionName"], config, func["code_zip"], qualifier=qualifier)
+    try:
+        trace = lambda_service._xray_trace_id_for_invocation(config)
+        answer = worker.invoke(event, request_id, trace_id=trace, invoked_function_arn=config["FunctionArn"])
+    except WorkerError as error:
+        logger.error("%s", error)
+        answer = {"status": "error", "error": str(error), "errorType": "Runtime.ImportModuleError", "log": ""}
+    finally:
+        runtime.release_worker(worker)
+    if answer["status"] == "ok":
+        return {"body": answer["result"], "log": answer["log"]}
+    body = {"errorMessage": answer["error"], "errorType": answer["errorType"]}
+    if "trace" in answer:
+        body["stackTrace"] = answer["trace"]
+    log = "\n".join([answer["log"], *answer.get("trace", [])])
+    return {"body": body, "error": True, "log": log}
+
+
+_original_execute: Any = attribute(lambda_service, "_execute_function_warm")
+_original_class: Any = attribute(runtime, "_worker_class_for")
+
+
+def worker_class(config: dict[str, Any]) -> Any:
+    """In place of `lambda_runtime._worker_class_for`."""
+    if str(config.get("Runtime", "")).startswith("python"):
+        return FunctionWorker
+    return _original_class(config)
+
+
+def install(store: PackageStore, log_file: Path) -> None:
+    """Put these workers in the place of MiniStack's; call once, before it serves."""
+    FunctionWorker.store = store
+    FunctionWorker.log_file = log_file
+    runtime._worker_class_for = worker_class
+    lambda_service._execute_function_warm = execute_warm

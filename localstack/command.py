@@ -1,0 +1,92 @@
+"""The command line of the local cloud."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from localstack import deploy as deployment
+from localstack import supervise
+from localstack.endpoints import Cloud, NoCloudError
+from localstack.paths import ROOT, State
+from localstack.processes import ProcessError
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit code of the process."""
+    options = parser().parse_args(arguments)
+    run: Callable[[State, argparse.Namespace], int] = options.run
+    try:
+        return run(State.current(), options)
+    except (ProcessError, NoCloudError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m localstack", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    start = commands.add_parser("up", help="start the cloud and deploy the app to it")
+    start.add_argument("--no-deploy", action="store_true", help="start the processes only")
+    start.set_defaults(run=up)
+    commands.add_parser("down", help="stop it; what it holds is kept").set_defaults(run=down)
+    commands.add_parser("status", help="what runs, and where").set_defaults(run=status)
+    follow = commands.add_parser("logs", help="show the logs")
+    follow.add_argument("--follow", "-f", action="store_true", help="and wait for more")
+    follow.set_defaults(run=logs)
+    commands.add_parser("deploy", help="deploy the app, if anything changed").set_defaults(run=deploy)
+    commands.add_parser("clean", help="stop it and remove what it holds").set_defaults(run=clean)
+    return top
+
+
+def up(state: State, options: argparse.Namespace) -> int:
+    cloud = supervise.start(state)
+    print(f"cloud: {cloud.endpoint}")
+    for line in supervise.missing():
+        print(f"note: {line}")
+    return 0 if options.no_deploy else deploy(state, options)
+
+
+def down(state: State, _options: argparse.Namespace) -> int:
+    stopped = supervise.stop(state)
+    print(f"stopped: {', '.join(stopped)}" if stopped else "nothing ran")
+    return 0
+
+
+def status(state: State, _options: argparse.Namespace) -> int:
+    cloud = Cloud.load(state)
+    for daemon in reversed(supervise.all_daemons(state)):
+        pid = daemon.pid()
+        print(f"{daemon.name:10} {f'running, pid {pid}' if pid else 'stopped'}")
+    print(f"{'endpoint':10} {cloud.endpoint}")
+    return 0
+
+
+def logs(state: State, options: argparse.Namespace) -> int:
+    files = sorted(str(path) for path in state.logs.glob("*.log"))
+    if not files:
+        raise NoCloudError(f"no logs in {state.logs}: start the local cloud with `make up`")
+    return subprocess.run(["tail", "-n", "40", *(["-F"] if options.follow else []), *files], check=False).returncode
+
+
+def deploy(state: State, _options: argparse.Namespace) -> int:
+    cloud = supervise.start(state)
+    deployment.deploy(state, cloud)
+    return 0
+
+
+def clean(state: State, options: argparse.Namespace) -> int:
+    down(state, options)
+    if state.folder == ROOT / ".state":
+        for part in (state.emulator, state.logs, state.run, state.sandboxes, state.deployment):
+            shutil.rmtree(part, ignore_errors=True)
+        state.cloud_file.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(state.folder, ignore_errors=True)
+    return 0

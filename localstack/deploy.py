@@ -1,0 +1,129 @@
+"""Deploy the unmodified app to the local cloud with the ordinary CDK command line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from localstack import supervise
+from localstack.endpoints import Cloud, write_private
+from localstack.paths import APP_BIN, ROOT, State
+from localstack.processes import ProcessError, tail
+
+# Everything that a deploy depends on, below the checkout.
+SOURCES = ("app.py", "cdk.json", "infra", "layers", "functions", "statemachines", "uv.lock", "package-lock.json")
+LEFT_OUT = {"__pycache__", "build", "node_modules", ".pytest_cache", ".ruff_cache"}
+CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
+
+
+def deploy(state: State, cloud: Cloud) -> Cloud:
+    """Deploy unless what is deployed is what the checkout says; answers the cloud with its outputs.
+
+    Raises:
+        ProcessError: a step failed; the message ends with its last lines.
+    """
+    wanted = fingerprint(cloud)
+    stamp = state.deployment / "fingerprint"
+    if stamp.is_file() and stamp.read_text() == wanted and cloud.outputs:
+        return cloud
+    begun = time.monotonic()
+    stamp.unlink(missing_ok=True)  # a deploy that is cut off must not look finished
+    build_layers(state)
+    bootstrap(state, cloud)
+    outputs = run_cdk(state, cloud)
+    cloud = cloud.with_outputs(outputs)
+    cloud.save(state)
+    supervise.save(state)  # CloudFormation's resources live in the emulator's memory until then
+    stamp.write_text(wanted)
+    print(f"deployed {', '.join(outputs)} in {time.monotonic() - begun:.0f} s", flush=True)
+    return cloud
+
+
+def build_layers(state: State) -> None:
+    """The third-party layer, for the Python that runs functions here; does nothing when it is there."""
+    builder = ROOT / "layers" / "deps" / "build.py"
+    if builder.exists():
+        step(state, "layers", [str(APP_BIN / "python"), str(builder)], {})
+
+
+def bootstrap(state: State, cloud: Cloud) -> None:
+    """CDK's own stack, once for each state folder."""
+    done = state.deployment / "bootstrapped"
+    if not done.exists():
+        step(state, "bootstrap", cdk(state, "bootstrap", f"aws://000000000000/{cloud.region}"), cloud.environment())
+        done.touch()
+
+
+def run_cdk(state: State, cloud: Cloud) -> dict[str, dict[str, str]]:
+    """Deploy all stacks; their outputs."""
+    outputs = state.deployment / "outputs.json"
+    outputs.unlink(missing_ok=True)
+    words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2")
+    step(state, "deploy", [*words, "--outputs-file", str(outputs)], cloud.environment())
+    return json.loads(outputs.read_text()) if outputs.exists() else {}
+
+
+def cdk(state: State, *words: str) -> list[str]:
+    """The command line of CDK. Its working folder is the state's, so that two clouds can deploy at once."""
+    return [str(APP_BIN / "node"), str(CDK), *words, "--output", str(state.deployment / "cdk.out")]
+
+
+def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) -> None:
+    """Run one step of a deploy, its output to a log.
+
+    Raises:
+        ProcessError: it failed.
+    """
+    print(f"deploy: {name} …", flush=True)
+    log = state.logs / f"deploy-{name}.log"
+    with log.open("wb") as output:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**environment(), **extra},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise ProcessError(f"deploy: {name} failed with exit code {done.returncode}:\n{tail(log, 30)}")
+
+
+def environment() -> dict[str, str]:
+    """For CDK and what it starts: Python and Node of the checkout first, no AWS settings of the caller."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    path = os.pathsep.join([str(APP_BIN), kept.get("PATH", "/usr/bin:/bin")])
+    return {**kept, "PATH": path, "CI": "true", "CDK_DISABLE_VERSION_CHECK": "1", "CDK_DISABLE_CLI_TELEMETRY": "true"}
+
+
+def fingerprint(cloud: Cloud) -> str:
+    """A digest of everything that the deployed stacks depend on."""
+    digest = hashlib.sha256(f"{sys.version_info[:2]}\0{cloud.access_key_id}".encode())
+    for path in sources():
+        digest.update(f"{path.relative_to(ROOT)}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def sources() -> Iterator[Path]:
+    """The files below SOURCES, in a fixed order, without what tools leave behind."""
+    for name in SOURCES:
+        top = ROOT / name
+        if top.is_file():
+            yield top
+            continue
+        for folder, folders, files in os.walk(top):
+            folders[:] = sorted(entry for entry in folders if entry not in LEFT_OUT)
+            yield from (Path(folder) / file for file in sorted(files) if not file.endswith(".pyc"))
+
+
+def remember(path: Path, value: object) -> None:
+    """Write a small private JSON file of the deployment."""
+    write_private(path, json.dumps(value) + "\n")

@@ -1,0 +1,182 @@
+"""Processes that outlive the command that starts them: pid files, groups, a clean stop.
+
+Linux only where it reads /proc, as bubblewrap is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Set for every process of a local cloud, so that what survives its parent can be told from all others.
+MARK = "NODUS_LOCAL_CLOUD"
+LOG_LIMIT_BYTES = 20 * 1024 * 1024
+
+
+class ProcessError(Exception):
+    """A process did not start or did not stop; the message names it and its log."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One supervised process.
+
+    Args:
+        name: of its pid file and of its log.
+        command: words of the command.
+        environment: its whole environment; nothing is inherited.
+        run: folder of the pid files.
+        log: file for its output.
+        folder: working directory.
+        stop_s: seconds that it gets between SIGTERM and SIGKILL.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    run: Path
+    log: Path
+    folder: Path
+    stop_s: float = 20.0
+
+    @property
+    def pid_file(self) -> Path:
+        return self.run / f"{self.name}.pid"
+
+    def pid(self) -> int | None:
+        """The pid of the running process; None when there is none, also when the pid file is stale."""
+        try:
+            data = json.loads(self.pid_file.read_text())
+            pid, started = int(data["pid"]), data["started"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return pid if started == start_mark(pid) else None
+
+    def start(self) -> int:
+        """Start it in a session and process group of its own; answer its pid.
+
+        Raises:
+            ProcessError: the command cannot be executed.
+        """
+        rotate(self.log)
+        with self.log.open("ab") as output:
+            try:
+                process = subprocess.Popen(
+                    list(self.command),
+                    cwd=self.folder,
+                    env=dict(self.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ProcessError(f"cannot start {self.name}: {error}") from error
+        record = {"pid": process.pid, "started": start_mark(process.pid)}
+        self.pid_file.write_text(json.dumps(record))
+        return process.pid
+
+    def stop(self) -> bool:
+        """SIGTERM, then SIGKILL to the whole group; True when there was a process to stop."""
+        pid = self.pid()
+        if pid is None:
+            self.pid_file.unlink(missing_ok=True)
+            return False
+        signal_quietly(os.kill, pid, signal.SIGTERM)
+        deadline = time.monotonic() + self.stop_s
+        while self.pid() is not None and time.monotonic() < deadline:
+            reap(pid)
+            time.sleep(0.02)
+        signal_quietly(os.killpg, pid, signal.SIGKILL)
+        reap(pid)
+        self.pid_file.unlink(missing_ok=True)
+        return True
+
+    def await_ready(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        """Wait until `ready()`.
+
+        Raises:
+            ProcessError: it ended before, or was not ready after `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not ready():
+            if self.pid() is None:
+                raise ProcessError(f"{self.name} ended at once:\n{tail(self.log)}")
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{self.name} was not ready after {timeout_s:.0f} s:\n{tail(self.log)}")
+            time.sleep(0.05)
+
+
+def start_mark(pid: int) -> str | None:
+    """What tells a process from a later one with the same pid; None when it does not run (zombies do not)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    state, started = fields[0], fields[19]
+    return None if state in {"Z", "X"} else f"{boot}:{started}"
+
+
+def kill_marked(state_folder: Path) -> int:
+    """SIGKILL whatever still runs with this cloud's mark; answers how many there were.
+
+    A safety net: children end with their parents, but a parent that was killed cannot see to it.
+    """
+    killed = 0
+    for pid in marked(state_folder):
+        if pid != os.getpid():
+            signal_quietly(os.kill, pid, signal.SIGKILL)
+            killed += 1
+    return killed
+
+
+def marked(state_folder: Path) -> Iterator[int]:
+    """Pids of all running processes of the cloud in `state_folder` that this user may see."""
+    wanted = f"{MARK}={state_folder}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:  # ended meanwhile, or another user's
+            continue
+        if wanted in variables:
+            yield int(entry.name)
+
+
+def signal_quietly(send: Callable[[int, int], None], target: int, number: int) -> None:
+    """Send a signal to what may have ended meanwhile."""
+    try:
+        send(target, number)
+    except ProcessLookupError:
+        return
+
+
+def reap(pid: int) -> None:
+    """Collect `pid` if it is our child: a zombie would be taken for a process that runs."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def rotate(log: Path) -> None:
+    """Keep one older log when this one has grown too long."""
+    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines of a log, for an error message."""
+    try:
+        text = log.read_bytes()[-8192:].decode(errors="replace")
+    except OSError:
+        return f"(no log at {log})"
+    return "\n".join([*text.splitlines()[-lines:], f"(all of it: {log})"])

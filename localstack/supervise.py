@@ -1,0 +1,118 @@
+"""Start and stop a local cloud."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+from localstack import daemons
+from localstack.endpoints import Cloud
+from localstack.paths import State
+from localstack.processes import Daemon, ProcessError, kill_marked
+
+START_S = 60.0
+SNAPSHOT_S = 60.0
+
+
+def start(state: State) -> Cloud:
+    """Start what does not run yet; a second call changes nothing.
+
+    Raises:
+        ProcessError: a process did not start.
+    """
+    state.create()
+    cloud, running = start_emulator(state)
+    pids = {daemons.CLOUD: running}
+    for daemon in companions(state, cloud):
+        pids[daemon.name] = daemon.pid() or daemon.start()
+    if daemons.SCRIPTED in pids:
+        scripted = daemons.scripted_daemon(state)
+        scripted.await_ready(lambda: daemons.scripted_port(state) is not None, START_S)
+    cloud = replace(cloud, pids=pids)
+    if not state.cloud_file.exists() or Cloud.load(state) != cloud:
+        cloud.save(state)
+    return cloud
+
+
+def start_emulator(state: State) -> tuple[Cloud, int]:
+    """The running emulator, started if need be, and its pid."""
+    if state.cloud_file.exists():
+        cloud = Cloud.load(state)
+        pid = daemons.cloud_daemon(state, cloud).pid()
+        if pid is not None:
+            return cloud, pid
+    kill_marked(state.folder)  # what a killed emulator left behind would write into the same folders
+    daemons.forget(state)
+    cloud = daemons.new_cloud(state)
+    cloud.save(state)
+    daemon = daemons.cloud_daemon(state, cloud)
+    pid = daemon.start()
+    daemon.await_ready(lambda: daemons.answers(cloud), START_S)
+    return cloud, pid
+
+
+def companions(state: State, cloud: Cloud) -> list[Daemon]:
+    """The other processes that this checkout has programs for."""
+    found: list[Daemon] = []
+    if daemons.exists("localstack.scripted"):
+        found.append(daemons.scripted_daemon(state))
+    if daemons.exists("localstack.ecs_agent"):
+        found.append(daemons.agent_daemon(state, cloud))
+    return found
+
+
+def missing() -> list[str]:
+    """What cannot work because this checkout lacks its program, for people."""
+    found: list[str] = []
+    if not daemons.exists("localstack.ecs_agent"):
+        found.append("no localstack/ecs_agent: sandboxes will not start")
+    if not daemons.exists("localstack.scripted"):
+        found.append("no localstack/scripted: models answer only with a real key")
+    return found
+
+
+def all_daemons(state: State) -> list[Daemon]:
+    """Every process that may run, the emulator last: the others still talk to it while they stop."""
+    cloud = Cloud.load(state)
+    return [daemons.agent_daemon(state, cloud), daemons.scripted_daemon(state), daemons.cloud_daemon(state, cloud)]
+
+
+def stop(state: State) -> list[str]:
+    """Stop everything, state saved; answers the names of what ran. Nothing is left behind."""
+    stopped: list[str] = []
+    if state.cloud_file.exists():
+        stopped = [daemon.name for daemon in all_daemons(state) if daemon.stop()]
+        cloud = Cloud.load(state)
+        replace(cloud, pids={}).save(state)
+    kill_marked(state.folder)
+    if state.folder.exists():
+        daemons.forget(state)
+    return stopped
+
+
+def save(state: State) -> None:
+    """Have the emulator write its state to disk now.
+
+    Raises:
+        ProcessError: it does not run, or did not write it in time.
+    """
+    pid = daemons.cloud_daemon(state, Cloud.load(state)).pid()
+    if pid is None:
+        raise ProcessError("the local cloud does not run: `make up`")
+    before = snapshot_count(state)
+    os.kill(pid, signal.SIGUSR1)
+    deadline = time.monotonic() + SNAPSHOT_S
+    while snapshot_count(state) == before:
+        if time.monotonic() > deadline:
+            raise ProcessError(f"the local cloud did not save its state; see {state.logs / 'cloud.log'}")
+        time.sleep(0.02)
+
+
+def snapshot_count(state: State) -> int:
+    """How many snapshots were made; `localstack.cloud.server` counts them."""
+    try:
+        return int((state.run / "snapshots").read_text())
+    except (FileNotFoundError, ValueError):
+        return 0
