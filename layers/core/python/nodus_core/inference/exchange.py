@@ -161,6 +161,11 @@ class ModelRequest:
     max_tokens: int = DEFAULT_MAX_TOKENS
     id_prefix: str = "call_"
 
+    @property
+    def output_limit(self) -> int:
+        """`max_tokens`, or what the model can give when that is less."""
+        return min(self.max_tokens, self.target.max_output or self.max_tokens)
+
 
 @dataclass(frozen=True)
 class Usage:

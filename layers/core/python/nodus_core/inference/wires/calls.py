@@ -1,0 +1,133 @@
+"""The calls of a reply, made whole: own ids, arguments that are objects, and why a call cannot run (FLD-01, FLD-03)."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolCall, ToolSpec, Usage
+from nodus_core.inference.wires.json_text import BadJson, mend_surrogates, parse
+
+NO_ARGUMENTS = "{}"
+
+_PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+_UNNAMED = "unnamed"
+
+
+@dataclass(frozen=True)
+class GivenCall:
+    """A call as the provider gave it; None is a part that is missing or has another type."""
+
+    id: str | None
+    name: str | None
+    arguments: str | None
+
+
+def make_calls(
+    given: Sequence[GivenCall], request: ModelRequest, *, stopped: str | None
+) -> tuple[ToolCall, ...]:
+    """The calls in their order, each with an id that is unique in the conversation.
+
+    `stopped` says why none of them may run (the reply was cut or refused); None when they may.
+    """
+    taken = {
+        call.id
+        for message in request.messages
+        if isinstance(message, AssistantMessage)
+        for call in message.calls
+    }
+    calls: list[ToolCall] = []
+    for place, call in enumerate(given):
+        call_id = call.id if call.id and call.id.strip() and call.id not in taken else None
+        call_id = call_id or _own_id(request.id_prefix, place, taken)
+        taken.add(call_id)
+        name = call.name or _UNNAMED
+        arguments, error = _arguments(call.arguments)
+        error = stopped or (f"The call names no tool; {_none_run}." if not call.name else error)
+        error = error or _misfit(name, arguments, request.tools)
+        calls.append(ToolCall(call_id, name, arguments, error))
+    return tuple(calls)
+
+
+_none_run = "nothing was run"
+
+
+def is_cut(given: Sequence[GivenCall], usage: Usage | None, limit: int) -> bool:
+    """Whether broken arguments mean that the output limit ended the reply, whatever its finish reason says."""
+    if usage is None or usage.output_tokens < limit:
+        return False
+    return any(_is_broken(call.arguments) for call in given)
+
+
+def cut_text(limit: int) -> str:
+    """What the model is told of each call of a reply that was cut off by the output limit."""
+    return (
+        f"Your reply was cut off by the output limit of {limit} tokens, so {_none_run} of it. "
+        "Call again with less in one reply, for example a long file in several writes."
+    )
+
+
+REFUSED_TEXT = "The provider stopped this reply for safety reasons; nothing of it was run."
+
+
+def portable_id(call_id: str) -> str:
+    """The id itself where every provider accepts it, else one made from it."""
+    if _PORTABLE_ID.fullmatch(call_id):
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode(errors="replace")).hexdigest()[:24]
+
+
+def portable_name(name: str) -> str:
+    """A tool name that every provider accepts: the model may have asked for something that is no name at all."""
+    return _FOREIGN.sub("_", name)[:_LONGEST_NAME] or _UNNAMED
+
+
+def _own_id(prefix: str, place: int, taken: set[str]) -> str:
+    wanted = portable_id(f"{_FOREIGN.sub('_', prefix)}{place}")
+    call_id, again = wanted, 1
+    while call_id in taken:
+        again += 1
+        call_id = portable_id(f"{wanted}_{again}")
+    return call_id
+
+
+def _arguments(text: str | None) -> tuple[str, str | None]:
+    """The arguments as the text of an object, and why they are none."""
+    if text is None or text.strip() in ("", "null"):
+        return NO_ARGUMENTS, None
+    text = mend_surrogates(text)
+    try:
+        value = parse(text)
+    except BadJson as error:
+        return (
+            NO_ARGUMENTS,
+            f"The arguments are not valid JSON ({error}); {_none_run}. Send them as a JSON object.",
+        )
+    if not isinstance(value, dict):
+        return NO_ARGUMENTS, f"The arguments must be a JSON object, not {type(value).__name__}; {_none_run}."
+    return text, None
+
+
+def _is_broken(text: str | None) -> bool:
+    if text is None or text.strip() in ("", "null"):
+        return False
+    try:
+        parse(mend_surrogates(text))
+    except BadJson:
+        return True
+    return False
+
+
+def _misfit(name: str, arguments: str, tools: Sequence[ToolSpec]) -> str | None:
+    """Why the call does not fit the tools that the model was offered."""
+    tool = next((tool for tool in tools if tool.name == name), None)
+    if tool is None:
+        offered = ", ".join(tool.name for tool in tools) or "none"
+        return f"There is no tool {name!r}; {_none_run}. Your tools are: {offered}."
+    given = parse(arguments)
+    missing = [argument for argument in tool.schema.get("required", ()) if argument not in given]
+    if missing:
+        return f"The call of {name} lacks the required {', '.join(missing)}; {_none_run}."
+    return None

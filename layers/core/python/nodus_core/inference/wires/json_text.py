@@ -1,0 +1,123 @@
+"""JSON as text: parts of a document are cut out and put together as they stand, never parsed and dumped again.
+
+A dump of a parsed value loses what providers check: the spelling of numbers and escapes, key order, blanks.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+_BLANKS = " \t\n\r"
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
+    re.DOTALL,
+)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_LENGTH = len(r"\ud83c")
+
+
+class BadJson(ValueError):
+    """The text is not the JSON that was expected there."""
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise BadJson(f"{word} is not JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def parse(text: str) -> Any:
+    """The value of a JSON text. Raises: BadJson, also for NaN, absurd nesting and absurd numbers."""
+    value, end = _scan(text, _skip(text, 0))
+    if _skip(text, end) != len(text):
+        raise BadJson(f"something follows the JSON value at character {end}")
+    return value
+
+
+def members(text: str) -> dict[str, str]:
+    """The members of an object, each value as the text that stands there. Raises: BadJson."""
+    return {parse(key): value for key, value in _parts(text, "{", "}")}
+
+
+def elements(text: str) -> list[str]:
+    """The elements of an array, each as the text that stands there. Raises: BadJson."""
+    return [value for _, value in _parts(text, "[", "]")]
+
+
+def object_text(parts: Iterable[tuple[str, str]]) -> str:
+    """An object of members whose values are JSON texts already."""
+    return "{" + ",".join(f"{dump(name)}:{value}" for name, value in parts) + "}"
+
+
+def array_text(parts: Iterable[str]) -> str:
+    """An array of elements that are JSON texts already."""
+    return "[" + ",".join(parts) + "]"
+
+
+def dump(value: object) -> str:
+    """A value of ours as compact JSON. Characters that UTF-8 cannot hold become U+FFFD (FLD-08)."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def mend_surrogates(text: str) -> str:
+    r"""A JSON text in which escaped halves of surrogate pairs without the other half became `\ufffd`.
+
+    Such a half is no character, no UTF-8 can hold it and providers refuse it; whole pairs stay as they are.
+    """
+    return _ESCAPE.sub(_mended, text) if _SURROGATE_ESCAPE.search(text) else text
+
+
+def _mended(found: re.Match[str]) -> str:
+    escape = found.group()
+    return "\\ufffd" if len(escape) == _LONE_LENGTH else escape
+
+
+def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+    """Pairs of texts: key and value of an object's members; an empty key and the value of an array's."""
+    at = _expect(text, _skip(text, 0), opening)
+    if text[at : at + 1] == closing:
+        _expect_end(text, at + 1)
+        return
+    while True:
+        key = ""
+        if opening == "{":
+            _, end = _scan(text, at)
+            key = text[at:end]
+            if not key.startswith('"'):
+                raise BadJson(f"expected a name at character {at}")
+            at = _expect(text, _skip(text, end), ":")
+        _, end = _scan(text, at)
+        yield key, text[at:end]
+        at = _skip(text, end)
+        if text[at : at + 1] == closing:
+            _expect_end(text, at + 1)
+            return
+        at = _expect(text, at, ",")
+
+
+def _scan(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _STRICT.raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        raise BadJson(str(error) or type(error).__name__) from error
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _expect(text: str, at: int, sign: str) -> int:
+    if text[at : at + 1] != sign:
+        raise BadJson(f"expected {sign!r} at character {at}")
+    return _skip(text, at + 1)
+
+
+def _expect_end(text: str, at: int) -> None:
+    if _skip(text, at) != len(text):
+        raise BadJson(f"something follows the JSON value at character {at}")

@@ -1,0 +1,20 @@
+"""Messages endpoints through the official `anthropic` SDK. Slow to import: only when a call needs it."""
+
+import anthropic
+
+from nodus_core.providers.credentials import Credential
+from nodus_core.providers.http import http_client, make_post
+from nodus_core.providers.posting import Post, Timeouts
+
+_PUBLIC = "https://api.anthropic.com"
+
+
+def anthropic_post(credential: Credential, timeouts: Timeouts) -> Post:
+    """Sends bodies to the endpoint. The base address may end in `/v1` or not; the SDK adds it."""
+    client = anthropic.Anthropic(
+        api_key=credential.api_key,
+        base_url=(credential.base_url or _PUBLIC).rstrip("/").removesuffix("/v1"),
+        max_retries=0,
+        http_client=http_client(anthropic.DefaultHttpxClient, credential.base_url, timeouts),
+    )
+    return make_post(client, "/v1/messages", anthropic.APIStatusError, anthropic.APIConnectionError)

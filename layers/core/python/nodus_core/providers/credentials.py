@@ -1,0 +1,80 @@
+"""The keys of the endpoints, as the secret `nodus/providers` holds them (docs/protocols.md §4)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+class BadCredentials(Exception):
+    """The secret cannot be used. The message names the endpoint and the field, never a value."""
+
+
+@dataclass(frozen=True)
+class Credential:
+    """How one endpoint is reached. `base_url` None is the SDK's own; the key never shows in a repr."""
+
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+    scripted: bool = False
+
+
+class Credentials(Mapping[str, Credential]):
+    """Endpoint name → credential. Its repr names the endpoints only."""
+
+    def __init__(self, credentials: Mapping[str, Credential]) -> None:
+        self._credentials = dict(credentials)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Credentials":
+        """Reads `{"anthropic": {"apiKey", "baseURL"?, "scripted"?}, …}`.
+
+        Raises: BadCredentials.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError:
+            # The parser's message and chain would quote the secret's text.
+            raise BadCredentials(
+                "the providers' secret is not JSON; write it as docs/protocols.md §4 says"
+            ) from None
+        if not isinstance(data, dict):
+            raise BadCredentials("the providers' secret must be a JSON object: endpoint name → credential")
+        return cls({name: _credential(name, entry) for name, entry in data.items()})
+
+    @property
+    def scripted(self) -> frozenset[str]:
+        """Names of the endpoints that the scripted model server answers for."""
+        return frozenset(name for name, credential in self._credentials.items() if credential.scripted)
+
+    def __getitem__(self, endpoint: str) -> Credential:
+        return self._credentials[endpoint]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._credentials)
+
+    def __len__(self) -> int:
+        return len(self._credentials)
+
+    def __repr__(self) -> str:
+        return f"Credentials({', '.join(sorted(self._credentials))})"
+
+
+def _credential(name: str, entry: object) -> Credential:
+    if not isinstance(entry, dict):
+        raise BadCredentials(f"providers' secret, {name}: must be an object with apiKey")
+    key, base_url, scripted = entry.get("apiKey"), entry.get("baseURL"), entry.get("scripted", False)
+    if (
+        not isinstance(key, str)
+        or not key.strip()
+        or not (key.strip().isascii() and key.strip().isprintable())
+    ):
+        raise BadCredentials(
+            f"providers' secret, {name}.apiKey: must be a text of ASCII characters, not empty"
+        )
+    if base_url is not None and not (
+        isinstance(base_url, str) and base_url.startswith(("http://", "https://"))
+    ):
+        raise BadCredentials(f"providers' secret, {name}.baseURL: must be an http or https address")
+    if not isinstance(scripted, bool):
+        raise BadCredentials(f"providers' secret, {name}.scripted: must be true or false")
+    return Credential(key.strip(), base_url, scripted)

@@ -1,0 +1,108 @@
+"""One HTTP client for both SDKs: no redirects, bounded time, bounded size, no proxy towards loopback.
+
+Imports httpx2: import this module only when a call is about to be made.
+"""
+
+import time
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from nodus_core.providers.posting import Answer, ConnectionFailure, Post, Timeouts
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of an answer: 16 MiB of reply (FLD-06), with room for what escapes add."""
+
+_DEADLINE = "nodus.deadline"
+_UNSENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.LocalProtocolError,
+    httpx2.UnsupportedProtocol,
+)
+
+
+def http_client(kind: type[httpx2.Client], base_url: str | None, timeouts: Timeouts) -> httpx2.Client:
+    """A client for one endpoint; `base_url` None is a public one. Used by several threads at once.
+
+    `kind` is the SDK's own client class: it keeps idle connections alive while a model thinks.
+    """
+
+    def begin(request: httpx2.Request) -> None:
+        request.extensions = {**request.extensions, _DEADLINE: time.monotonic() + timeouts.reply}
+
+    def bound(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise httpx2.DecodingError("the answer is compressed, though it was asked for as it is")
+        if isinstance(response.stream, httpx2.SyncByteStream):
+            response.stream = _Bounded(response.stream, response.request.extensions[_DEADLINE])
+
+    return kind(
+        follow_redirects=False,
+        trust_env=not _is_loopback(base_url),
+        timeout=httpx2.Timeout(timeouts.reply, connect=timeouts.connect, pool=timeouts.connect),
+        # An answer that unpacks to gigabytes would pass any bound on what came over the wire.
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"request": [begin], "response": [bound]},
+    )
+
+
+def make_post(
+    client: Any, path: str, status_error: type[Exception], connection_error: type[Exception]
+) -> Post:
+    """Sends bodies through an SDK's client to one path; the two types are that SDK's errors.
+
+    `client.post(path, content=…, cast_to=httpx2.Response)` is the SDKs' public way to make a request that they
+    do not model. It keeps the body's bytes, which `messages.create(messages=[…])` would build anew.
+    """
+
+    def post(body: bytes) -> Answer:
+        try:
+            response: httpx2.Response = client.post(path, content=body, cast_to=httpx2.Response)
+        except status_error as error:
+            response = error.response  # pyright: ignore[reportAttributeAccessIssue] - both SDKs have it
+        except (connection_error, httpx2.HTTPError) as error:
+            cause = error.__cause__ or error
+            raise ConnectionFailure(cause, sent=not isinstance(cause, _UNSENT)) from error
+        return Answer(response.status_code, response.headers, response.content)
+
+    return post
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """A stream that ends with an error at the deadline, or past the largest size.
+
+    The read timeout alone would let a server that sends one byte a minute hold a worker for ever.
+    """
+
+    def __init__(self, inner: httpx2.SyncByteStream, deadline: float) -> None:
+        self._inner = inner
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._inner:
+            size += len(chunk)
+            if size > LARGEST_ANSWER:
+                raise httpx2.ReadError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+            if time.monotonic() > self._deadline:
+                raise httpx2.ReadTimeout("the answer took too long")
+            yield chunk
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _is_loopback(base_url: str | None) -> bool:
+    host = urlsplit(base_url).hostname if base_url else None
+    if host is None:
+        return False
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,88 @@
+"""The model port over HTTP: one call, once, to the endpoint of its target."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from nodus_core.inference.errors import ModelRefusedRequest
+from nodus_core.inference.exchange import ModelReply, ModelRequest
+from nodus_core.inference.target import Target, Wire
+from nodus_core.inference.wires import BadJson, decode_reply, encode_request
+from nodus_core.providers.credentials import Credential, Credentials
+from nodus_core.providers.posting import ConnectionFailure, Post, Timeouts
+from nodus_core.providers.verdicts import Scene, connection_error, error_inside, status_error, unreadable
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class HttpModels:
+    """`ModelPort` over the official SDKs; several threads may call at once.
+
+    An SDK is imported at the first call that needs it (1 to 4 seconds); `warm` does that ahead of time.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        timeouts: Timeouts | None = None,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._credentials = credentials
+        self._timeouts = timeouts or Timeouts()
+        self._now = now
+        self._posts: dict[tuple[str, Wire], Post] = {}
+        self._lock = threading.Lock()
+
+    def call(self, request: ModelRequest) -> ModelReply:
+        """Sends the request once.
+
+        Raises: ModelUnavailable, ModelRefusedRequest, ModelOutcomeUnknown; ValueError for messages out of order.
+        """
+        target = request.target
+        credential = self._credential(target)
+        scene = Scene(target.endpoint, target.model, credential.api_key)
+        body = encode_request(request)
+        try:
+            answer = self._post(target, credential)(body)
+        except ConnectionFailure as failure:
+            raise connection_error(scene, failure.cause, sent=failure.sent) from None
+        if answer.status != HTTPStatus.OK:
+            raise status_error(scene, answer.status, answer.headers, answer.text, self._now)
+        try:
+            return decode_reply(request, answer.body)
+        except BadJson as error:
+            found = error_inside(scene, answer.text, self._now) or unreadable(scene, answer.text, str(error))
+            raise found from None
+
+    def warm(self, target: Target) -> None:
+        """Imports the SDK and makes the client for a target, so that the first call does not wait for them."""
+        self._post(target, self._credential(target))
+
+    def _credential(self, target: Target) -> Credential:
+        if target.endpoint not in self._credentials:
+            raise ModelRefusedRequest(
+                f"there is no key for endpoint {target.endpoint!r}, which serves {target.name}: "
+                "add it to the providers' secret"
+            )
+        return self._credentials[target.endpoint]
+
+    def _post(self, target: Target, credential: Credential) -> Post:
+        with self._lock:
+            key = (target.endpoint, target.wire)
+            if key not in self._posts:
+                self._posts[key] = _make_post(target.wire, credential, self._timeouts)
+            return self._posts[key]
+
+
+def _make_post(wire: Wire, credential: Credential, timeouts: Timeouts) -> Post:
+    # Imported here, because the two SDKs take seconds to import and a call needs one of them at most.
+    if wire == "anthropic":
+        from nodus_core.providers.anthropic_sdk import anthropic_post  # noqa: PLC0415
+
+        return anthropic_post(credential, timeouts)
+    from nodus_core.providers.openai_sdk import openai_post  # noqa: PLC0415
+
+    return openai_post(credential, timeouts)

@@ -1,0 +1,20 @@
+"""Chat Completions endpoints through the official `openai` SDK. Slow to import: only when a call needs it."""
+
+import openai
+
+from nodus_core.providers.credentials import Credential
+from nodus_core.providers.http import http_client, make_post
+from nodus_core.providers.posting import Post, Timeouts
+
+_PUBLIC = "https://api.openai.com/v1"
+
+
+def openai_post(credential: Credential, timeouts: Timeouts) -> Post:
+    """Sends bodies to the endpoint. The base address is used as it is, with its `/v1` where there is one."""
+    client = openai.OpenAI(
+        api_key=credential.api_key,
+        base_url=credential.base_url or _PUBLIC,
+        max_retries=0,
+        http_client=http_client(openai.DefaultHttpxClient, credential.base_url, timeouts),
+    )
+    return make_post(client, "/chat/completions", openai.APIStatusError, openai.APIConnectionError)

@@ -1,0 +1,39 @@
+"""What sending one body can give, said without any SDK, so that importing this is quick."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds: `connect` until a connection stands, `reply` from sending to the last byte of the answer."""
+
+    connect: float = 10
+    reply: float = 600
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer. `headers` finds names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body for reading by people; what is no UTF-8 shows as U+FFFD."""
+        return self.body.decode(errors="replace")
+
+
+class ConnectionFailure(Exception):
+    """There was no whole answer. `sent` is False when the request certainly did not reach the provider."""
+
+    def __init__(self, cause: BaseException, *, sent: bool) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.sent = sent
+
+
+Post = Callable[[bytes], Answer]
+"""Sends a body and returns the answer, whatever its status. Raises: ConnectionFailure."""

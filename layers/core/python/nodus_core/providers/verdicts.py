@@ -1,0 +1,158 @@
+"""What a failed call means: come again later, never, or nobody knows (design §2, FLD-04)."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from nodus_core.inference.errors import (
+    LONGEST_RETRY_AFTER_S,
+    ModelOutcomeUnknown,
+    ModelRefusedRequest,
+    ModelUnavailable,
+)
+from nodus_core.kernel.errors import NodusError
+from nodus_core.kernel.text import cut
+
+_UNAVAILABLE = frozenset({429, 500, 503, 529})
+"""The provider itself says that it did not make this reply."""
+
+_UNKNOWN = frozenset({408, 502, 504, 524})
+"""Somebody on the way gave up waiting; the provider may have made, and billed, the reply."""
+
+_EXHAUSTED = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "quota_exceeded", "billing_error"}
+)
+"""Words for a quota that waiting does not fill again."""
+
+_ADVICE = {
+    401: "check the key",
+    402: "check the account's billing",
+    403: "check what the key may do",
+    404: "check the model's id and the base address",
+    413: "the conversation is too large for this provider",
+}
+
+_KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai|scripted)[-_][\w*.-]{6,}|Bearer\s+\S+", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_LONGEST_REASON = 600
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Which call an error is about: `endpoint`, `model`, and the `key` that must show nowhere."""
+
+    endpoint: str
+    model: str
+    key: str
+
+    def clean(self, text: str) -> str:
+        """A provider's text, short, on one line, without anything that looks like a key."""
+        text = text.replace(self.key, "(key)") if self.key else text
+        return cut(_KEY.sub("(key)", _CONTROL.sub(" ", text)).strip(), _LONGEST_REASON)
+
+
+def status_error(
+    scene: Scene, status: int, headers: Mapping[str, str], body: str, now: Callable[[], datetime]
+) -> NodusError:
+    """The error for an answer that is no success. `headers` must find names in lower case."""
+    reason, words = _reason(body)
+    said = f"{scene.endpoint} answered HTTP {status} to a call of {scene.model}: {scene.clean(reason)}"
+    if words & _EXHAUSTED:
+        return ModelRefusedRequest(f"{said} (the quota is used up: check the account's billing)", status)
+    if status in _UNAVAILABLE:
+        return ModelUnavailable(said, retry_after(headers, now))
+    if status in _UNKNOWN:
+        return ModelOutcomeUnknown(said)
+    if 300 <= status < 400:
+        where = scene.clean(headers.get("location", "somewhere else"))
+        advice = f"redirects are not followed: it points to {where}; set the base address to the final one"
+        return ModelRefusedRequest(f"{said} ({advice})", status)
+    advice = _ADVICE.get(status)
+    return ModelRefusedRequest(f"{said} ({advice} of endpoint {scene.endpoint})" if advice else said, status)
+
+
+def connection_error(scene: Scene, cause: BaseException | None, *, sent: bool) -> NodusError:
+    """The error for a call without a whole answer. `sent`: the provider may have got the request."""
+    why = scene.clean(f"{type(cause).__name__}: {cause}" if cause else "no reason known")
+    if sent:
+        return ModelOutcomeUnknown(f"{scene.endpoint} gave no whole answer to a call of {scene.model}: {why}")
+    return ModelUnavailable(f"{scene.endpoint} could not be reached for a call of {scene.model}: {why}")
+
+
+def error_inside(scene: Scene, body: str, now: Callable[[], datetime]) -> NodusError | None:
+    """The error in the body of an answer with status 200: some gateways pass a provider's failure on like that."""
+    data = _object(body)
+    error = data.get("error")
+    if not isinstance(error, Mapping) or data.get("choices") or data.get("content"):
+        return None
+    code = error.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 400
+    return status_error(scene, status, {}, body, now)
+
+
+def unreadable(scene: Scene, body: str, why: str) -> NodusError:
+    """The error for a body of status 200 that is no reply: cut off, or no model at all at that address."""
+    if body.lstrip().startswith("{"):
+        return ModelOutcomeUnknown(
+            f"{scene.endpoint} answered a call of {scene.model} with a body that cannot be read: {scene.clean(why)}"
+        )
+    return ModelRefusedRequest(
+        f"{scene.endpoint} answered a call of {scene.model} with something that is no model reply: "
+        f"{scene.clean(body[:200])!r} (check the base address)",
+        200,
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or HTTP date); None when it says nothing.
+
+    A date is counted from the answer's own `date`, so that clocks need not agree. At most one day.
+    """
+    seconds = _number(headers.get("retry-after-ms"), 1000)
+    seconds = _number(headers.get("retry-after"), 1) if seconds is None else seconds
+    if seconds is None:
+        until = _date(headers.get("retry-after"))
+        if until is None:
+            return None
+        seconds = (until - (_date(headers.get("date")) or now())).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
+
+
+def _number(text: str | None, unit: int) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value / unit
+
+
+def _date(text: str | None) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _reason(body: str) -> tuple[str, frozenset[str]]:
+    """What an error body says, and the machine words in it."""
+    data = _object(body)
+    error = data.get("error", data)
+    if not isinstance(error, Mapping):
+        return str(error), frozenset()
+    text = error.get("message") or error.get("detail")
+    words = {word for word in (error.get("type"), error.get("code")) if isinstance(word, str)}
+    return (text if isinstance(text, str) else body[:_LONGEST_REASON]) or "no reason given", frozenset(words)
+
+
+def _object(body: str) -> Mapping[str, Any]:
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):  # an error page in HTML, for example: its text is the reason then
+        return {}
+    return data if isinstance(data, dict) else {}
