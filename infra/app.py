@@ -1,5 +1,7 @@
 """The app as a function, so that a test can build it with other settings."""
 
+from pathlib import Path
+
 from aws_cdk import App
 
 from infra.names import Names
@@ -8,11 +10,12 @@ from infra.stacks.service import ServiceStack
 from infra.stacks.state import StateStack
 
 
-def build_app(app: App | None = None) -> App:
+def build_app(app: App | None = None, *, deps: Path | None = None) -> App:
     """Builds both stacks.
 
     Args:
         app: the app to fill; a new one when left out. Its context holds the settings.
+        deps: the built third-party layer, when it is not `layers/deps/build`.
 
     Returns:
         The app, ready for `synth()`.
@@ -25,5 +28,5 @@ def build_app(app: App | None = None) -> App:
     settings = Settings.from_context(app.node)
     names = Names(settings.stage)
     state = StateStack(app, names.of("state"), settings=settings, names=names)
-    ServiceStack(app, names.of("service"), settings=settings, names=names, state=state)
+    ServiceStack(app, names.of("service"), settings=settings, names=names, state=state, deps=deps)
     return app

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
 from infra.constructs.layers import LEFTOVERS, ROOT, Layers, architecture, runtime
 from infra.constructs.log_group import log_group
 from infra.names import METRICS_NAMESPACE, Names
@@ -88,16 +88,19 @@ class NodusFunction(Construct):
             tracing=lambda_.Tracing.ACTIVE,
         )
         self.target = self._target(size.warm)
+        acknowledge(
+            self.function,
+            {
+                "AwsSolutions-L1": "The runtime is a setting and by default the running interpreter's, since the "
+                "local cloud runs the same code and layer with it; every version the setting allows is supported."
+            },
+        )
 
     def _role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(role)
-        acknowledge(
-            role,
-            {
-                "AwsSolutions-IAM5[Resource::*]": "X-Ray's PutTraceSegments and PutTelemetryRecords know no "
-                "resources; further statements that AWS allows for * only are listed in the IAM test."
-            },
+        acknowledge_wildcards(
+            role, ["*"], "X-Ray's PutTraceSegments and PutTelemetryRecords know no resources."
         )
         return role
 
@@ -114,7 +117,11 @@ class NodusFunction(Construct):
         )
 
     def allow(
-        self, *actions: str, on: list[str], when: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        *actions: str,
+        on: list[str],
+        when: Mapping[str, Mapping[str, str]] | None = None,
+        because: str | None = None,
     ) -> None:
         """Adds one statement to the function's role.
 
@@ -122,10 +129,13 @@ class NodusFunction(Construct):
             actions: what it may do, for example `dynamodb:GetItem`.
             on: the ARNs it may do it to.
             when: IAM conditions, as operator → key → value.
+            because: why an ARN is a pattern, where one is.
         """
         self.role.add_to_policy(
             iam.PolicyStatement(actions=list(actions), resources=on, conditions=dict(when or {}))
         )
+        if because:
+            acknowledge_wildcards(self.role, on, because)
 
 
 def _code(name: str) -> lambda_.AssetCode:

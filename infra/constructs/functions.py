@@ -93,7 +93,7 @@ class Functions(Construct):
         reserved = self._settings.line_concurrency or None
         line = self._add("line", Size(timeout_s=900, memory_mb=1024, reserved=reserved), environment)
         use_journal(line, state.journal)
-        use_payloads(line, state.payloads.bucket, remove=True)
+        use_payloads(line, state.payloads_arn, remove=True)
         ring_bells(line, self._around.link_api)
         run_sandboxes(line, sandboxes)
         read_providers(line, state.providers)
@@ -103,7 +103,7 @@ class Functions(Construct):
         size = Size(timeout_s=29, memory_mb=1024, warm=self._settings.warm)
         api = self._add("api", size, {**self._table(), **self._payloads(), **self._machine()})
         use_journal(api, self._around.state.journal)
-        use_payloads(api, self._around.state.payloads.bucket)
+        use_payloads(api, self._around.state.payloads_arn)
         start_lines(api, self.machine)
         return api
 
@@ -111,7 +111,7 @@ class Functions(Construct):
         size = Size(timeout_s=15, memory_mb=512, warm=self._settings.warm)
         link = self._add("link", size, {**self._table(), **self._payloads(), **self._link_addresses()})
         use_journal(link, self._around.state.journal)
-        use_payloads(link, self._around.state.payloads.bucket)
+        use_payloads(link, self._around.state.payloads_arn)
         ring_bells(link, self._around.link_api)
         return link
 

@@ -1,6 +1,5 @@
 """What the functions may do, in words; one call adds one narrow statement to one function's role."""
 
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 
 from infra.constructs.event_bus import EventBus
@@ -34,18 +33,23 @@ def read_due(function: NodusFunction, journal: JournalTable) -> None:
     function.allow("dynamodb:Query", on=[journal.due_index_arn])
 
 
-def use_payloads(function: NodusFunction, bucket: s3.Bucket, *, remove: bool = False) -> None:
+def use_payloads(function: NodusFunction, bucket_arn: str, *, remove: bool = False) -> None:
     """Payloads, read and written.
 
     Listing lets S3 answer 404 for a payload that is gone; without it the answer is 403, which would read as
     a fault of ours instead of an expired result.
 
     Args:
+        bucket_arn: the bucket.
         remove: also delete, for whoever removes a run.
     """
     objects = ("s3:GetObject", "s3:PutObject", *(("s3:DeleteObject",) if remove else ()))
-    function.allow(*objects, on=[bucket.arn_for_objects("*")])
-    function.allow("s3:ListBucket", on=[bucket.bucket_arn])
+    function.allow(
+        *objects,
+        on=[f"{bucket_arn}/*"],
+        because="A payload's key is the hash of its content, not known before.",
+    )
+    function.allow("s3:ListBucket", on=[bucket_arn])
 
 
 def start_lines(function: NodusFunction, machine: sfn.StateMachine) -> None:
@@ -55,7 +59,11 @@ def start_lines(function: NodusFunction, machine: sfn.StateMachine) -> None:
 
 def ring_bells(function: NodusFunction, link_api: LinkApi) -> None:
     """The sandboxes' open connections: ring and close."""
-    function.allow("execute-api:ManageConnections", on=link_api.connection_arns())
+    function.allow(
+        "execute-api:ManageConnections",
+        on=link_api.connection_arns(),
+        because="A connection's id is API Gateway's, given when it opens; this is one stage of one API.",
+    )
 
 
 def publish_events(function: NodusFunction, bus: EventBus) -> None:
@@ -71,12 +79,25 @@ def read_providers(function: NodusFunction, providers: ProvidersSecret) -> None:
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
     """Sandbox tasks: start with tags, look at and stop those of our cluster; pass the one execution role."""
     cluster = {"ArnEquals": {"ecs:cluster": sandboxes.cluster.attr_arn}}
-    function.allow("ecs:RunTask", on=[sandboxes.task_definition_arns], when=cluster)
-    function.allow("ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster)
-    # ListTasks knows no task and no cluster as its resource; the condition is what limits it.
-    function.allow("ecs:ListTasks", on=["*"], when=cluster)
+    tasks = "A task's id is given when it starts; these are the tasks of one cluster."
     function.allow(
-        "ecs:TagResource", on=[sandboxes.task_arns], when={"StringEquals": {"ecs:CreateAction": "RunTask"}}
+        "ecs:RunTask",
+        on=[sandboxes.task_definition_arns],
+        when=cluster,
+        because="Each deployment that changes the definition makes a revision; this is one family.",
+    )
+    function.allow("ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster, because=tasks)
+    function.allow(
+        "ecs:ListTasks",
+        on=["*"],
+        when=cluster,
+        because="ecs:ListTasks knows neither task nor cluster as its resource; its condition limits it.",
+    )
+    function.allow(
+        "ecs:TagResource",
+        on=[sandboxes.task_arns],
+        when={"StringEquals": {"ecs:CreateAction": "RunTask"}},
+        because=tasks,
     )
     function.allow(
         "iam:PassRole",

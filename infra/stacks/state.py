@@ -24,3 +24,5 @@ class StateStack(Stack):
         self.payloads = PayloadBucket(self, "Payloads", settings=settings)
         self.providers = ProvidersSecret(self, "Providers", settings=settings, names=names)
         self.events = EventBus(self, "Events", names=names)
+        # By a name of its own: policies say `ARN/*`, and an acknowledged pattern must be known beforehand.
+        self.payloads_arn = self.export_value(self.payloads.bucket.bucket_arn, name=names.of("payloads-arn"))
