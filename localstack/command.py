@@ -7,10 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from localstack import deploy as deployment
-from localstack import supervise
+from localstack import supervise, tenant
 from localstack.endpoints import Cloud, NoCloudError
 from localstack.paths import ROOT, State
 from localstack.processes import ProcessError
@@ -41,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     follow.add_argument("--follow", "-f", action="store_true", help="and wait for more")
     follow.set_defaults(run=logs)
     commands.add_parser("deploy", help="deploy the app, if anything changed").set_defaults(run=deploy)
+    commands.add_parser("env", help="shell lines that point AWS tools to it").set_defaults(run=env)
     commands.add_parser("clean", help="stop it and remove what it holds").set_defaults(run=clean)
     return top
 
@@ -76,8 +76,16 @@ def logs(state: State, options: argparse.Namespace) -> int:
 
 
 def deploy(state: State, _options: argparse.Namespace) -> int:
-    cloud = supervise.start(state)
-    deployment.deploy(state, cloud)
+    cloud = deployment.deploy(state, supervise.start(state))
+    supervise.warm(state)
+    tenant.furnish(state, cloud)
+    print(f"api: {cloud.api_url}")
+    return 0
+
+
+def env(state: State, _options: argparse.Namespace) -> int:
+    for name, value in Cloud.load(state).environment().items():
+        print(f"export {name}={value}")
     return 0
 
 

@@ -84,6 +84,11 @@ class Cloud:
                 return values[name]
         raise NoCloudError(f"no deployed stack has an output {name!r}; deploy again with `make up`")
 
+    @property
+    def api_url(self) -> str:
+        """The address below which the REST API's `/apis/…` lies: the client configuration's `server`."""
+        return f"{self.endpoint}/_aws/execute-api/{self.output('HttpApiId')}"
+
     def environment(self) -> dict[str, str]:
         """Variables that point the AWS SDKs, the AWS CLI and CDK to this cloud and to nothing else."""
         return {
@@ -104,10 +109,6 @@ class Cloud:
             "aws_secret_access_key": self.secret_access_key,
             "region_name": self.region,
         }
-
-    def api_address(self, api_id: str, stage: str) -> str:
-        """Path form of an API's address: names below localhost do not resolve everywhere."""
-        return f"{self.endpoint}/_aws/execute-api/{api_id}/{stage}"
 
 
 def write_private(path: Path, text: str) -> None:

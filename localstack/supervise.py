@@ -8,12 +8,14 @@ import time
 from dataclasses import replace
 
 from localstack import daemons
-from localstack.endpoints import Cloud
+from localstack.endpoints import Cloud, write_private
 from localstack.paths import State
 from localstack.processes import Daemon, ProcessError, kill_marked
 
 START_S = 60.0
-SNAPSHOT_S = 60.0
+ANSWER_S = 120.0
+SNAPSHOTS = "snapshots"
+WARMINGS = "warmings"
 
 
 def start(state: State) -> Cloud:
@@ -98,21 +100,40 @@ def save(state: State) -> None:
     Raises:
         ProcessError: it does not run, or did not write it in time.
     """
+    ask(state, signal.SIGUSR1, SNAPSHOTS)
+
+
+def warm(state: State) -> None:
+    """Have the emulator start a worker of every function that has none.
+
+    Raises:
+        ProcessError: it does not run, or did not finish in time.
+    """
+    ask(state, signal.SIGUSR2, WARMINGS)
+
+
+def ask(state: State, number: int, counter: str) -> None:
+    """Send a signal to the emulator and wait until it has counted the work as done."""
     pid = daemons.cloud_daemon(state, Cloud.load(state)).pid()
     if pid is None:
         raise ProcessError("the local cloud does not run: `make up`")
-    before = snapshot_count(state)
-    os.kill(pid, signal.SIGUSR1)
-    deadline = time.monotonic() + SNAPSHOT_S
-    while snapshot_count(state) == before:
+    before = counted(state, counter)
+    os.kill(pid, number)
+    deadline = time.monotonic() + ANSWER_S
+    while counted(state, counter) == before:
         if time.monotonic() > deadline:
-            raise ProcessError(f"the local cloud did not save its state; see {state.logs / 'cloud.log'}")
+            raise ProcessError(f"the local cloud gave no sign of {counter}; see {state.logs / 'cloud.log'}")
         time.sleep(0.02)
 
 
-def snapshot_count(state: State) -> int:
-    """How many snapshots were made; `localstack.cloud.server` counts them."""
+def count(state: State, counter: str) -> None:
+    """Count one piece of work as done; called by the emulator."""
+    write_private(state.run / counter, str(counted(state, counter) + 1))
+
+
+def counted(state: State, counter: str) -> int:
+    """How often the emulator did this work since the state folder was made."""
     try:
-        return int((state.run / "snapshots").read_text())
+        return int((state.run / counter).read_text())
     except (FileNotFoundError, ValueError):
         return 0

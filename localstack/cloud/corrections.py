@@ -49,13 +49,6 @@ def correct_secret_references() -> None:
     handlers.update(create=create_by_arn, update=update_by_arn, delete=delete_by_arn)
 
 
-class OutputsOnly(list[Any]):
-    """The changes of a change set that changes no resource and yet is to be executed."""
-
-    def __bool__(self) -> bool:
-        return True
-
-
 def correct_changes_of_outputs() -> None:
     """A template that differs in its outputs only is an update on AWS, "no changes" in MiniStack.
 
@@ -70,11 +63,18 @@ def correct_changes_of_outputs() -> None:
 
     def diff_with_outputs(old: dict[str, Any], new: dict[str, Any], *rest: Any) -> list[Any]:
         changes = diff(old, new, *rest)
-        same = old.get("Outputs", {}) == new.get("Outputs", {})
-        return changes if changes or same else OutputsOnly()
+        if changes or old.get("Outputs", {}) == new.get("Outputs", {}):
+            return changes
+        return [unchanged(name, resource) for name, resource in list(new["Resources"].items())[:1]]
 
     changesets._resolve_props_for_diff = resolve_with_outputs
     changesets._diff_resources = diff_with_outputs
+
+
+def unchanged(name: str, resource: dict[str, Any]) -> dict[str, Any]:
+    """A change of nothing: MiniStack executes no change set without changes, AWS does."""
+    change = {"Action": "Modify", "LogicalResourceId": name, "ResourceType": resource.get("Type", "")}
+    return {"ResourceChange": {**change, "Replacement": "False", "Scope": [], "Details": []}}
 
 
 def secret_name(reference: str) -> str:

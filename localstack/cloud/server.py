@@ -14,16 +14,17 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 from hypercorn.asyncio import serve  # pyright: ignore[reportMissingImports]
 from hypercorn.config import Config  # pyright: ignore[reportMissingImports]
 
+from localstack import supervise
 from localstack.cloud.gate import Application, Gate
 from localstack.cloud.packages import PackageStore
 from localstack.paths import State
-from localstack.supervise import snapshot_count
 
 logger = logging.getLogger("localstack.cloud")
 
@@ -54,12 +55,13 @@ def main() -> int:
 
 
 async def run(emulator: Any, application: Application, port: int, state: State) -> None:
-    """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state."""
+    """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state, SIGUSR2 warms the functions."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, snapshot, emulator, state)
+    loop.add_signal_handler(signal.SIGUSR2, warm, state)
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.keep_alive_timeout = 75
@@ -72,8 +74,18 @@ def snapshot(emulator: Any, state: State) -> None:
     """Save the state of every service, and count it, so that whoever asked sees when it is done."""
     persistence: Any = importlib.import_module("ministack.core.persistence")
     persistence.save_all(emulator._build_persistence_save_dict())
-    counter = state.run / "snapshots"
-    counter.write_text(str(snapshot_count(state) + 1))
+    supervise.count(state, supervise.SNAPSHOTS)
+
+
+def warm(state: State) -> None:
+    """Start workers ahead of their first call, off the event loop: they sign in to it."""
+    warming: Any = importlib.import_module("localstack.cloud.warming")
+
+    def work() -> None:
+        logger.info("%d functions are warm", warming.warm_all())
+        supervise.count(state, supervise.WARMINGS)
+
+    threading.Thread(target=work, name="warming", daemon=True).start()
 
 
 

@@ -1,0 +1,138 @@
+"""The folder of one sandbox on the machine, and what is written there about it.
+
+sandboxes/ID/
+    sandbox.json   its record: what to end after the agent itself has died
+    etc/           generated files for /etc
+    home/ workspace/ daemon/   its private folders; they disappear with it
+    daemon.log     output of the daemon
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from localstack.ecs_agent import mounts
+from localstack.ecs_agent.command import Users
+from localstack.endpoints import write_private
+from localstack.processes import signal_quietly, start_mark
+
+ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_RECORD = "sandbox.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What must be known about a sandbox when the agent that started it is gone.
+
+    Args:
+        task: ARN of its task.
+        processes: pid -> start mark, of bubblewrap and of the sandbox's first process; empty while it starts.
+    """
+
+    task: str
+    processes: dict[int, str]
+
+    def end(self) -> int:
+        """SIGKILL those of the processes that still run, and are still the same; answers how many."""
+        ended = 0
+        for pid, mark in self.processes.items():
+            if start_mark(pid) == mark:
+                signal_quietly(os.kill, pid, signal.SIGKILL)
+                ended += 1
+        return ended
+
+
+class SandboxFolder:
+    """One sandbox's folder."""
+
+    def __init__(self, parent: Path, sandbox_id: str) -> None:
+        """Name the folder; nothing is made.
+
+        Raises:
+            ValueError: the id cannot be the name of a folder.
+        """
+        if not ID_PATTERN.fullmatch(sandbox_id):
+            raise ValueError(
+                f"{sandbox_id!r} is not an id of a sandbox: letters, digits, '.', '_' and '-' only"
+            )
+        self.path = parent / sandbox_id
+
+    @property
+    def home(self) -> Path:
+        return self.path / "home"
+
+    @property
+    def workspace(self) -> Path:
+        return self.path / "workspace"
+
+    @property
+    def daemon(self) -> Path:
+        return self.path / "daemon"
+
+    @property
+    def etc(self) -> Path:
+        return self.path / "etc"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "daemon.log"
+
+    def create(self, users: Users) -> None:
+        """Make it, owned by the users that need it.
+
+        Raises:
+            FileExistsError: there is one.
+        """
+        self.path.mkdir(mode=0o700, parents=True)
+        for folder, owner, mode in (
+            (self.etc, None, 0o755),
+            (self.home, users.host_command, 0o755),
+            (self.workspace, users.host_command, 0o755),
+            (self.daemon, users.host_daemon, 0o700),
+        ):
+            folder.mkdir()
+            folder.chmod(mode)
+            if owner is not None:
+                os.chown(folder, owner, owner)
+        mounts.write_etc(self.etc, dict(users.names))
+
+    def write_record(self, record: Record) -> None:
+        write_private(self.path / _RECORD, json.dumps(asdict(record)) + "\n")
+
+    def read_record(self) -> Record | None:
+        """The record; None when it was never written, so nothing was started."""
+        try:
+            data = json.loads((self.path / _RECORD).read_text())
+        except FileNotFoundError:
+            return None
+        return Record(data["task"], {int(pid): mark for pid, mark in data["processes"].items()})
+
+    def remove(self) -> None:
+        """Remove it with everything in it; the sandbox must be dead.
+
+        Links are not followed. An ordinary user first gives itself back what a command locked.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        if os.geteuid() != 0:
+            for folder, _, _ in os.walk(self.path, onerror=None):
+                os.chmod(folder, 0o700, follow_symlinks=True)  # a real folder: walk does not follow links
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+
+def existing(parent: Path) -> Iterator[SandboxFolder]:
+    """The folders of all sandboxes below `parent`."""
+    if not parent.exists():
+        return
+    for path in sorted(parent.iterdir()):
+        if path.is_dir() and ID_PATTERN.fullmatch(path.name):
+            yield SandboxFolder(parent, path.name)

@@ -1,0 +1,145 @@
+"""What a fresh deployment needs before a person can use it: providers' keys, organization, project, key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+
+from localstack import daemons
+from localstack.endpoints import Cloud, write_private
+from localstack.paths import State
+from localstack.processes import ProcessError
+
+CONTEXT = "local"
+ORGANIZATION = "default"
+PROJECT = "default"
+
+
+def furnish(state: State, cloud: Cloud) -> None:
+    """Bring the deployed app into a state in which the CLI works; repeating it changes nothing.
+
+    Raises:
+        ProcessError: the app refused an operation; the message says which.
+    """
+    fill_providers(state, cloud)
+    admin(cloud, operation="CreateOrganization", organization=ORGANIZATION)
+    admin(cloud, operation="CreateProject", organization=ORGANIZATION, project=PROJECT)
+    admin(cloud, operation="PublishTemplates")
+    ensure_key(state, cloud)
+
+
+def fill_providers(state: State, cloud: Cloud) -> None:
+    """Write the providers' secret (protocols §4) when it is not yet what the environment says."""
+    client = boto3.client("secretsmanager", **cloud.client_arguments())
+    secret = cloud.output("ProvidersSecretArn")
+    wanted = providers(state)
+    if json.loads(client.get_secret_value(SecretId=secret)["SecretString"]) != wanted:
+        client.put_secret_value(SecretId=secret, SecretString=json.dumps(wanted))
+
+
+def providers(state: State) -> dict[str, Any]:
+    """Each provider's key: the real one of the environment, else the scripted model server."""
+    found: dict[str, Any] = {}
+    for name, variable in (("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")):
+        key = os.environ.get(variable, "").strip()
+        scripted = scripted_provider(state, name)
+        if key:
+            found[name] = {"apiKey": key}
+        elif scripted is not None:
+            found[name] = scripted
+    return found
+
+
+def scripted_provider(state: State, name: str) -> dict[str, Any] | None:
+    """How to reach the scripted model server in the place of a provider, None when it does not run."""
+    port = daemons.scripted_port(state)
+    if port is None:
+        return None
+    key = daemons.scripted_key_file(state).read_text().strip()
+    path = "/v1" if name == "openai" else ""
+    return {"baseURL": f"http://127.0.0.1:{port}{path}", "apiKey": key, "scripted": True}
+
+
+def admin(cloud: Cloud, **request: Any) -> dict[str, Any]:
+    """Invoke the administration function (protocols §5).
+
+    Raises:
+        ProcessError: it raised, or answered with an error.
+    """
+    client = boto3.client("lambda", **cloud.client_arguments())
+    name = cloud.output("AdminFunctionName")
+    answer = client.invoke(FunctionName=name, Payload=json.dumps(request).encode())
+    body = json.load(answer["Payload"])
+    if "FunctionError" in answer or (isinstance(body, dict) and "error" in body):
+        raise ProcessError(f"{request['operation']} failed: {json.dumps(body)[:2000]}")
+    return body or {}
+
+
+def ensure_key(state: State, cloud: Cloud) -> None:
+    """A key in the client configuration's context `local`, made once for each state folder."""
+    path = configuration_path()
+    configuration = read_configuration(path)
+    issued = state.deployment / "key.sha256"
+    context = configuration["contexts"].get(CONTEXT) or {}
+    token = context.get("token", "")
+    if not (token and issued.is_file() and issued.read_text() == digest(token)):
+        answer = admin(
+            cloud,
+            operation="CreateKey",
+            organization=ORGANIZATION,
+            projects=["*"],
+            permissions=["*"],
+            name="local",
+        )
+        token = answer["token"]
+        write_private(issued, digest(token))
+    wanted = {"server": cloud.api_url, "org": ORGANIZATION, "project": PROJECT, "token": token}
+    if context != wanted or not configuration.get("current-context"):
+        configuration["contexts"][CONTEXT] = wanted
+        configuration["current-context"] = configuration.get("current-context") or CONTEXT
+        write_private(path, yaml.safe_dump(configuration, sort_keys=False))
+        print(f"client configuration: context {CONTEXT!r} in {path}")
+    if configuration["current-context"] != CONTEXT:
+        print(f"note: the current context is {configuration['current-context']!r}, not {CONTEXT!r} ({path})")
+
+
+def local_context() -> dict[str, str]:
+    """The context `local` of the client configuration; empty before the first `up`."""
+    return read_configuration(configuration_path())["contexts"].get(CONTEXT) or {}
+
+
+def configuration_path() -> Path:
+    """The client configuration (protocols §7)."""
+    named = os.environ.get("NODUS_CONFIG")
+    if named:
+        return Path(named)
+    home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    return Path(home) / ".config" / "nodus" / "config.yaml"
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """The configuration's contents, with `contexts` always a mapping.
+
+    Raises:
+        ProcessError: the file is there and is not a configuration; it is never overwritten then.
+    """
+    try:
+        data = yaml.safe_load(path.read_text()) or {}
+    except FileNotFoundError:
+        data = {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ProcessError(f"{path} cannot be read: {error}; mend it, or name another file by NODUS_CONFIG") from error
+    if not isinstance(data, dict) or not isinstance(data.get("contexts") or {}, dict):
+        raise ProcessError(f"{path} is not a client configuration; mend it, or name another file by NODUS_CONFIG")
+    return {**data, "contexts": dict(data.get("contexts") or {})}
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
