@@ -99,7 +99,8 @@ class DynamoDbWire:
     ) -> None:
         """`endpoint` is a base address without a path; `credentials` may refresh themselves."""
         self._url = endpoint.rstrip("/") + "/"
-        self._auth = SigV4Auth(credentials, "dynamodb", region)
+        self._region = region
+        self._credentials = credentials
         self._pool = _pool(endpoint, ca_bundle, Timeout(connect=connect_s, read=read_s))
 
     def call(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +114,8 @@ class DynamoDbWire:
             },
             content,
         )
-        self._auth.add_auth(request)
+        # Frozen: key, secret and session token of one moment, also while another thread refreshes them.
+        SigV4Auth(self._credentials.get_frozen_credentials(), "dynamodb", self._region).add_auth(request)
         try:
             answer = self._pool.urlopen(
                 "POST", "/", body=content, headers=dict(request.headers.items()), retries=False

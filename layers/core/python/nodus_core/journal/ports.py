@@ -1,7 +1,13 @@
-"""Small ports that every use case needs: time, fresh ids, crash points."""
+"""Small ports that use cases need: time, fresh ids, crash points, and the services that are told things.
 
+Every call to a service may be repeated. Each raises `RetryableError` when trying later may help, and
+`TerminalError` when the request itself is refused (a missing right, an unknown machine or cluster).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 
 class Clock(Protocol):
@@ -29,3 +35,68 @@ class NoCrash:
 
     def reach(self, point: str) -> None:
         """Nothing happens here."""
+
+
+class Executions(Protocol):
+    def start(self, line: str, generation: int) -> None:
+        """Starts the execution that works on a line in one generation; one that exists already is fine."""
+        ...
+
+
+TaskPhase = Literal["pending", "running", "stopped", "missing"]
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """How the task that holds a sandbox is. `missing`: nobody knows it, or it stopped long ago."""
+
+    phase: TaskPhase
+    reason: str | None = None
+    """Why it stopped, as far as is known."""
+
+
+class SandboxTasks(Protocol):
+    """The tasks that hold sandboxes (docs/protocols.md §3)."""
+
+    def run(
+        self,
+        sandbox: str,
+        variables: Mapping[str, str],
+        *,
+        cpu: int | None = None,
+        memory: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> str:
+        """Starts the sandbox's task, unless it has one (running or stopped), and returns its ARN.
+
+        `variables` is the daemon's environment; `cpu` in units of 1/1024 processor and `memory` in MiB
+        override those of the task definition. Raises `RetryableError` when there is no capacity now.
+        """
+        ...
+
+    def stop(self, task: str, reason: str) -> None:
+        """Asks for the end of a task; one that is stopped or unknown is fine."""
+        ...
+
+    def state(self, task: str) -> TaskReport: ...
+
+
+class Bell(Protocol):
+    def ring(self, connection: str) -> bool:
+        """Tells the daemon at the other end to pull now. False: the connection is gone, which is no error."""
+        ...
+
+
+@dataclass(frozen=True)
+class Event:
+    """A lifecycle event: its type (noun and past tense, `RunSettled`), its details (ids, never contents)."""
+
+    type: str
+    detail: dict[str, Any] = field(default_factory=dict[str, Any])
+    at: datetime | None = None
+
+
+class Events(Protocol):
+    def put(self, events: Sequence[Event]) -> None:
+        """Puts all events on the bus, some perhaps twice. Raises `RetryableError` when some were refused."""
+        ...

@@ -1,0 +1,170 @@
+"""The tasks that hold sandboxes, in ECS (docs/protocols.md §3)."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from nodus_core.aws.failures import code_of, translated
+from nodus_core.journal.ports import TaskPhase, TaskReport
+from nodus_core.kernel.errors import RetryableError, TerminalError
+
+CONTAINER = "sandbox"
+"""The container of the task definition that runs the daemon."""
+
+REASON_LIMIT = 255
+
+_PHASES: dict[str, TaskPhase] = {
+    "PROVISIONING": "pending",
+    "PENDING": "pending",
+    "ACTIVATING": "pending",
+    "RUNNING": "running",
+    # Its containers may still be running: nobody may count on its end before it is there.
+    "DEACTIVATING": "running",
+    "STOPPING": "running",
+    "DEPROVISIONING": "stopped",
+    "STOPPED": "stopped",
+    "DELETED": "stopped",
+}
+
+
+@dataclass(frozen=True)
+class TaskPlace:
+    """Where and as what sandboxes run. `capacity_provider` None: plain Fargate."""
+
+    cluster: str
+    task_definition: str
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...]
+    capacity_provider: str | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "TaskPlace":
+        """From the variables of docs/protocols.md §5. Raises KeyError for one that is missing."""
+        return cls(
+            environment["NODUS_CLUSTER"],
+            environment["NODUS_TASK_DEFINITION"],
+            tuple(environment["NODUS_SUBNETS"].split(",")),
+            tuple(environment["NODUS_SECURITY_GROUP"].split(",")),
+        )
+
+
+class EcsSandboxTasks:
+    """`SandboxTasks` in one cluster. `client` is botocore's for ECS."""
+
+    def __init__(self, client: Any, place: TaskPlace) -> None:
+        self._client = client
+        self._place = place
+
+    def run(
+        self,
+        sandbox: str,
+        variables: Mapping[str, str],
+        *,
+        cpu: int | None = None,
+        memory: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> str:
+        with translated(f"starting the task of sandbox {sandbox}"):
+            known = self._started_by(sandbox)
+            if known is not None:
+                return known
+            try:
+                answer = self._client.run_task(**self._request(sandbox, variables, cpu, memory, tags or {}))
+            except ClientError as error:
+                return _already_started(error)
+        return _started(answer, sandbox)
+
+    def stop(self, task: str, reason: str) -> None:
+        with translated(f"stopping task {task}"):
+            try:
+                self._client.stop_task(cluster=self._place.cluster, task=task, reason=reason[:REASON_LIMIT])
+            except ClientError as error:
+                if not _is_unknown_task(error):
+                    raise
+
+    def state(self, task: str) -> TaskReport:
+        with translated(f"asking for task {task}"):
+            answer = self._client.describe_tasks(cluster=self._place.cluster, tasks=[task])
+        found = answer.get("tasks") or []
+        if not found:
+            return TaskReport("missing")
+        status = str(found[0].get("lastStatus", ""))
+        phase = _PHASES.get(status)
+        if phase is None:
+            raise TerminalError(f"task {task} has the status {status!r}, which this release does not know")
+        reason = found[0].get("stoppedReason") or found[0].get("stopCode")
+        return TaskReport(phase, str(reason) if reason and phase == "stopped" else None)
+
+    def _started_by(self, sandbox: str) -> str | None:
+        """The task that was started for a sandbox, running or stopped."""
+        for status in ("RUNNING", "STOPPED"):
+            answer = self._client.list_tasks(
+                cluster=self._place.cluster, startedBy=sandbox, desiredStatus=status
+            )
+            if answer["taskArns"]:
+                return str(answer["taskArns"][0])
+        return None
+
+    def _request(
+        self,
+        sandbox: str,
+        variables: Mapping[str, str],
+        cpu: int | None,
+        memory: int | None,
+        tags: Mapping[str, str],
+    ) -> dict[str, Any]:
+        environment = [{"name": name, "value": value} for name, value in variables.items()]
+        container: dict[str, Any] = {"name": CONTAINER, "environment": environment}
+        overrides: dict[str, Any] = {"containerOverrides": [container]}
+        if cpu is not None:
+            overrides["cpu"] = str(cpu)
+        if memory is not None:
+            overrides["memory"] = str(memory)
+        provider = self._place.capacity_provider
+        return {
+            "cluster": self._place.cluster,
+            "taskDefinition": self._place.task_definition,
+            "count": 1,
+            "startedBy": sandbox,
+            # ListTasks lags behind; this token makes ECS itself refuse a second task.
+            "clientToken": hashlib.sha256(sandbox.encode()).hexdigest()[:36],
+            **(
+                {"capacityProviderStrategy": [{"capacityProvider": provider, "weight": 1}]}
+                if provider
+                else {"launchType": "FARGATE"}
+            ),
+            "networkConfiguration": {
+                "awsvpcConfiguration": {
+                    "subnets": list(self._place.subnets),
+                    "securityGroups": list(self._place.security_groups),
+                    "assignPublicIp": "ENABLED",
+                }
+            },
+            "overrides": overrides,
+            "tags": [{"key": key, "value": value} for key, value in tags.items()],
+        }
+
+
+def _started(answer: dict[str, Any], sandbox: str) -> str:
+    if answer.get("tasks"):
+        return str(answer["tasks"][0]["taskArn"])
+    reasons = "; ".join(
+        f"{failure.get('reason')} {failure.get('detail') or ''}".strip()
+        for failure in answer.get("failures", [])
+    )
+    raise RetryableError(f"no task for sandbox {sandbox} now: {reasons or 'ECS gave no reason'}")
+
+
+def _already_started(error: ClientError) -> str:
+    """The task that the client token stands for already; raises the error when it is about anything else."""
+    tasks = error.response.get("resourceIds") or []
+    if code_of(error) != "ConflictException" or not tasks:
+        raise error
+    return str(tasks[0])
+
+
+def _is_unknown_task(error: ClientError) -> bool:
+    return code_of(error) == "InvalidParameterException" and "not found" in str(error)

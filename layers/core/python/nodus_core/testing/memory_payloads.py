@@ -1,0 +1,48 @@
+"""The payload store in memory: same references, same errors as the real one."""
+
+import threading
+from collections.abc import Sequence
+
+from nodus_core.journal.payloads import Scope
+from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.ids import digest
+from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut
+
+
+class MemoryPayloads:
+    """`Payloads` that live as long as the process. `objects` is what a test looks at or spoils."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[Scope, str], str] = {}
+        self._lock = threading.Lock()
+
+    def put(self, scope: Scope, text: str) -> Text:
+        size = len(text.encode())
+        if size <= INLINE_LIMIT:
+            return Inline(text)
+        stored = Stored(digest(text), size, cut(text, INLINE_LIMIT))
+        with self._lock:
+            self.objects[scope, stored.sha256] = text
+        return stored
+
+    def get(self, scope: Scope, text: Text) -> str:
+        if isinstance(text, Inline):
+            return text.text
+        with self._lock:
+            found = self.objects.get((scope, text.sha256))
+        if found is None:
+            raise CorruptRow(f"payload {scope.org}/{scope.id}/{text.sha256} is gone")
+        if digest(found) != text.sha256:
+            raise CorruptRow(f"payload {scope.org}/{scope.id}/{text.sha256} is not what its hash says")
+        return found
+
+    def get_many(self, scope: Scope, texts: Sequence[Text]) -> list[str]:
+        return [self.get(scope, text) for text in texts]
+
+    def presign(self, scope: Scope, stored: Stored) -> str:
+        return f"https://payloads.invalid/{scope.org}/{scope.id}/{stored.sha256}?signature=memory"
+
+    def delete_scope(self, scope: Scope) -> None:
+        with self._lock:
+            for key in [key for key in self.objects if key[0] == scope]:
+                del self.objects[key]
