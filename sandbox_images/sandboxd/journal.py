@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -72,6 +73,7 @@ class CommandJournal:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._check_owner()
             os.chmod(self._folder.parent, 0o700)
             self._take_lock()
             self._read_evicted()
@@ -169,6 +171,14 @@ class CommandJournal:
             part.unlink(missing_ok=True)
             raise
         self._sync_folder()
+
+    def _check_owner(self) -> None:
+        """Somebody else's folder would let them write outcomes; a default place may be anybody's to make."""
+        info = os.lstat(self._folder.parent)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+            raise JournalError(
+                f"The state folder {self._folder.parent} is not a folder of the daemon's user."
+            )
 
     def _take_lock(self) -> None:
         self._lock_fd = os.open(self._folder.parent / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

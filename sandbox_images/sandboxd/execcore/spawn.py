@@ -35,7 +35,7 @@ def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) 
     stdin = None
     try:
         stdin = subprocess.DEVNULL if spec.stdin is None else _memory_file(spec.stdin)
-        pid = _popen(spec, mark, user, group_mark, stdin, writing)
+        pid = _popen(spec, mark, user, group_mark, stdin=stdin, stdout=writing)
     except BaseException:
         os.close(reading)
         raise
@@ -48,15 +48,15 @@ def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) 
 
 
 def _popen(
-    spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, stdin: int, writing: int
+    spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, *, stdin: int, stdout: int
 ) -> int:
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - running what the agent asks for is what the daemon is for
             spec.argv,
             cwd=spec.cwd,
             env={**spec.env, MARK_NAME: mark},
             stdin=stdin,
-            stdout=writing,
+            stdout=stdout,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             umask=_COMMAND_UMASK,

@@ -1,0 +1,212 @@
+"""One life of the daemon: puts the parts together, runs them, and stops in order."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from sandboxd.bell import Bell
+from sandboxd.desk import CommandDesk
+from sandboxd.dialer import DialedConnector, Dialer
+from sandboxd.execcore.host import ProcessHost
+from sandboxd.files import FileDesk
+from sandboxd.journal import CommandJournal, JournalError
+from sandboxd.link import Link
+from sandboxd.link_http import Identity, LinkHttp
+from sandboxd.settings import DEFAULT_STATE_DIR, VERSION, Settings
+
+logger = logging.getLogger(__name__)
+
+STOP_GRACE_S = 1.0
+"""Between the polite signal and force when the whole sandbox stops, which has 3 s in all (FLD-09)."""
+
+_TELL_WITHIN_S = 1.0
+
+EXIT_CODES = {"unauthorized": 3, "internal": 70}
+"""Exit code by the word for why the daemon stopped; every other word is an orderly end: 0."""
+
+_WITHOUT_LINK = frozenset({"unauthorized", "released", "launcher_gone"})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What this process has achieved for its protection before anything else ran.
+
+    Args:
+        adopts_orphans: it is pid 1 or a child subreaper.
+        missing: words for what could not be had, told in `hello`.
+    """
+
+    adopts_orphans: bool
+    missing: tuple[str, ...]
+
+
+class _Stop:
+    """The first word for why the daemon stops; later ones change nothing."""
+
+    def __init__(self) -> None:
+        self.asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def ask(self, word: str) -> None:
+        """Asks for an orderly stop."""
+        if not self.asked.done():
+            self.asked.set_result(word)
+
+
+async def run_daemon(settings: Settings, standing: Standing) -> int:
+    """Runs until it has to stop; returns the exit code.
+
+    Raises:
+        JournalError: there is no folder for the records.
+    """
+    stopping = _Stop()
+    journal = open_journal(settings)
+    host = ProcessHost(settings.user, adopts_orphans=standing.adopts_orphans)
+    host.open()
+    try:
+        _make_workspace(settings)
+        _listen_for_the_end(settings, stopping.ask)
+        return await _serve(settings, standing, journal, host, stopping)
+    finally:
+        host.close()
+        journal.close()
+
+
+async def _serve(
+    settings: Settings,
+    standing: Standing,
+    journal: CommandJournal,
+    host: ProcessHost,
+    stopping: _Stop,
+) -> int:
+    identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
+    desk = CommandDesk(
+        host,
+        FileDesk(host),
+        journal,
+        boot=identity.boot,
+        workspace=settings.workspace,
+        command_env=_command_env(settings),
+    )
+    connector, dialer = _connector(settings, stopping.ask)
+    async with aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+    ) as session:
+        http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
+
+        def make_bell(ring: Callable[[], None]) -> Bell:
+            return Bell(session, settings.link_ws, settings.sandbox_id, identity, ring)
+
+        link = Link(http, desk, make_bell, stopping.ask)
+        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
+        running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
+        word = await stopping.asked
+        logger.info("stopping: %s", word)
+        running.cancel()
+        await _stop_in_order(desk, host, link, within_s=0.0 if word in _WITHOUT_LINK else _TELL_WITHIN_S)
+    if dialer is not None:
+        dialer.close()
+    return EXIT_CODES.get(word, 0)
+
+
+async def _stop_in_order(desk: CommandDesk, host: ProcessHost, link: Link, within_s: float) -> None:
+    """Ends all commands, records their ends, and tells them as far as there is time."""
+    desk.stop()
+    survivors = await host.end_everything(STOP_GRACE_S)
+    if survivors:
+        logger.error("%d processes could not be ended", len(survivors))
+    await desk.settled(within_s=1.0)
+    untold = await link.settle(within_s)
+    if untold:
+        logger.warning("%d outcomes could not be told", untold)
+
+
+def open_journal(settings: Settings) -> CommandJournal:
+    """The journal in the folder that was asked for, else in the first default place that can be used.
+
+    Raises:
+        JournalError: none can.
+    """
+    if settings.state_dir is not None:
+        places = [Path(settings.state_dir)]
+    else:
+        home = settings.command_env.get("HOME", "")
+        places = [Path(DEFAULT_STATE_DIR)]
+        if home.startswith("/") and settings.user.uid is None:
+            places.append(Path(home) / ".sandboxd")
+        places.append(Path(f"/tmp/.sandboxd-{os.geteuid()}"))  # noqa: S108 - its owner is checked when it is opened
+    faults: list[str] = []
+    for place in places:
+        journal = CommandJournal(place)
+        try:
+            journal.open()
+        except JournalError as error:
+            journal.close()
+            faults.append(str(error))
+        else:
+            return journal
+    raise JournalError(" ".join(faults))
+
+
+def _connector(
+    settings: Settings, stop: Callable[[str], None]
+) -> tuple[aiohttp.BaseConnector, Dialer | None]:
+    tls = settings.link_http.startswith("https:") or settings.link_ws.startswith("wss:")
+    context = ssl.create_default_context(cafile=settings.ca_file) if tls else None
+    if settings.dial_fd is None:
+        return aiohttp.TCPConnector(ssl=context if context is not None else True), None
+    dialer = Dialer(settings.dial_fd, lambda: stop("launcher_gone"))
+    return DialedConnector(dialer, context), dialer
+
+
+def _listen_for_the_end(settings: Settings, stop: Callable[[str], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop, "signal")
+    loop.call_later(settings.hard_deadline_s, stop, "deadline")
+
+
+def _on_link_end(task: asyncio.Task[None], stop: Callable[[str], None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("the link failed", exc_info=error)
+        stop("internal")
+
+
+def _about(settings: Settings, standing: Standing) -> dict[str, Any]:
+    isolation = dict(settings.isolation)
+    missing = isolation.get("missing")
+    isolation["missing"] = [*(missing if isinstance(missing, list) else []), *standing.missing]
+    return {"version": VERSION, "isolation": isolation, "limits": dict(settings.limits)}
+
+
+def _command_env(settings: Settings) -> dict[str, str]:
+    """Base environment; HOME becomes the commands' own where the daemon's belongs to somebody else."""
+    env = dict(settings.command_env)
+    owner = os.geteuid() if settings.user.uid is None else settings.user.uid
+    try:
+        mine = os.stat(env["HOME"]).st_uid == owner
+    except (KeyError, OSError):
+        mine = False
+    if "HOME" not in env or (settings.user.uid is not None and not mine):
+        env["HOME"] = settings.workspace
+    return env
+
+
+def _make_workspace(settings: Settings) -> None:
+    """Makes the workspace where the image has none, and gives it to the commands' user."""
+    folder = Path(settings.workspace)
+    if folder.exists():
+        return
+    with contextlib.suppress(OSError):  # commands then say that they cannot start there
+        folder.mkdir(parents=True, mode=0o755)
+        if settings.user.uid is not None:
+            os.chown(folder, settings.user.uid, -1 if settings.user.gid is None else settings.user.gid)

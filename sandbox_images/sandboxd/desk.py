@@ -1,0 +1,207 @@
+"""Takes commands and sees to it that each id runs at most once and gets one outcome."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sandboxd.execcore.execution import Execution
+from sandboxd.execcore.host import ProcessHost
+from sandboxd.execcore.spec import ExecSpec, SpawnError, StopReason
+from sandboxd.files import FileDesk
+from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError
+from sandboxd.requests import Command, ExecRequest, InvalidRequestError
+from sandboxd.results import Result, exec_result, failed_result, lost_result
+
+MAX_RUNNING = 64
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Taken:
+    """A command of this daemon's life that is not settled with the control plane yet."""
+
+    digest: str
+    task: "asyncio.Task[Result]"
+    execution: Execution | None = None
+    cancelled: bool = False
+
+
+class CommandDesk:
+    """The only way to run something.
+
+    Args:
+        boot: id of this daemon's life, written into each start record.
+        shell: program that takes `-c COMMAND`.
+        command_env: base environment; a request adds to it.
+    """
+
+    def __init__(
+        self,
+        host: ProcessHost,
+        files: FileDesk,
+        journal: CommandJournal,
+        *,
+        boot: str,
+        workspace: str,
+        command_env: Mapping[str, str],
+        shell: str | None = None,
+        max_running: int = MAX_RUNNING,
+    ) -> None:
+        self._host = host
+        self._files = files
+        self._journal = journal
+        self._boot = boot
+        self._workspace = workspace
+        self._env = command_env
+        self._shell = shell or find_shell()
+        self._slots = asyncio.Semaphore(max_running)
+        self._taken: dict[str, _Taken] = {}
+        self._stopping = False
+
+    def submit(self, command: Command, *, cancelled: bool = False) -> "asyncio.Task[Result]":
+        """Takes a command. The same id gives the same outcome, also across lives of the daemon.
+
+        Args:
+            cancelled: its cancellation is known already; it will not be started.
+
+        Returns:
+            A task of the result; it never raises.
+        """
+        taken = self._taken.get(command.id)
+        if taken is not None:
+            if taken.digest != command.digest:
+                return asyncio.create_task(_settled(_conflict(command)))
+            if cancelled:
+                self.cancel(command.id)
+            return taken.task
+        task = asyncio.create_task(self._settle(command))
+        self._taken[command.id] = _Taken(command.digest, task, cancelled=cancelled)
+        return task
+
+    def cancel(self, command_id: str) -> None:
+        """Ends a running command and its tree, or keeps a waiting one from its start; else nothing."""
+        taken = self._taken.get(command_id)
+        if taken is None:
+            return
+        taken.cancelled = True
+        if taken.execution is not None:
+            taken.execution.stop(StopReason.KILLED)
+
+    def told(self, command_id: str, outcome: "asyncio.Task[Result]") -> None:
+        """The control plane has this outcome: it may be forgotten in memory, and evicted from the journal.
+
+        What never came into the journal stays in memory: an answer to a pull that was under way may bring the
+        command once more, and it must fail again as it was told.
+        """
+        taken = self._taken.get(command_id)
+        entry = self._journal.find(command_id)
+        if entry is None or entry.state is EntryState.BEGUN:
+            return
+        if taken is not None and taken.task is outcome:
+            del self._taken[command_id]
+        self._journal.told(command_id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command runs or waits to run."""
+        return any(not taken.task.done() for taken in self._taken.values())
+
+    def stop(self) -> None:
+        """Cancels everything; what comes later is not started."""
+        self._stopping = True
+        for command_id in tuple(self._taken):
+            self.cancel(command_id)
+
+    async def settled(self, within_s: float) -> None:
+        """Waits until everything that was taken has an outcome, at most `within_s` seconds."""
+        tasks = {taken.task for taken in self._taken.values()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+
+    async def _settle(self, command: Command) -> Result:
+        try:
+            known = self._known(command)
+            if known is not None:
+                return known
+            async with self._slots:
+                return await self._begin_and_run(command)
+        except Exception:
+            # Whatever went wrong here, it is our fault and not known to be without effect.
+            logger.exception("command %s: the daemon failed", command.id)
+            return lost_result("internal", "The daemon failed. Look before you repeat the command.")
+
+    def _known(self, command: Command) -> Result | None:
+        entry = self._journal.find(command.id)
+        if entry is None:
+            return None
+        if entry.digest != command.digest:
+            return _conflict(command)
+        result = self._journal.outcome(command.id) if entry.state is EntryState.ENDED else None
+        if result is not None:
+            return result
+        return lost_result(
+            "evicted", "The command was run before; its outcome was told then and is no longer kept."
+        )
+
+    async def _begin_and_run(self, command: Command) -> Result:
+        try:
+            request = command.parse(self._workspace)
+            self._journal.begin(command.id, command.digest, command.kind, self._boot)
+        except InvalidRequestError as error:
+            return failed_result("invalid", str(error))
+        except AlreadyBegunError:
+            return lost_result("begun_before", "The command was begun before; its outcome is unknown.")
+        except JournalError as error:
+            return failed_result("journal", f"{error} The command was not started.")
+        taken = self._taken[command.id]
+        if taken.cancelled or self._stopping:
+            result = failed_result("killed", "The command was cancelled before it was started.")
+        elif isinstance(request, ExecRequest):
+            result = await self._execute(request, taken)
+        else:
+            result = await self._files.run(request)
+        self._record(command, result)
+        return result
+
+    async def _execute(self, request: ExecRequest, taken: _Taken) -> Result:
+        spec = ExecSpec(
+            argv=(self._shell, "-c", request.command),
+            cwd=request.cwd,
+            env={**self._env, **request.env},
+            start_to_end_s=request.start_to_end_s,
+            grace_s=request.grace_s,
+        )
+        try:
+            taken.execution = self._host.start(spec)
+        except SpawnError as error:
+            return failed_result(error.reason, str(error))
+        return exec_result(await self._host.run(taken.execution))
+
+    def _record(self, command: Command, result: Result) -> None:
+        try:
+            self._journal.end(command.id, result)
+        except JournalError:
+            # The result is still told. Only a crash before that would turn it into `lost`.
+            logger.exception("command %s: its outcome is not on disk", command.id)
+
+
+def find_shell() -> str:
+    """`bash` where there is one, else `sh`."""
+    for path in ("/bin/bash", "/usr/bin/bash"):
+        if os.access(path, os.X_OK):
+            return path
+    return "/bin/sh"
+
+
+async def _settled(result: Result) -> Result:
+    return result
+
+
+def _conflict(command: Command) -> Result:
+    return failed_result(
+        "conflict",
+        f"Command {command.id!r} was given before with another request. Nothing was run; use another id.",
+    )

@@ -1,0 +1,110 @@
+"""File requests, done as the commands' user and never with the daemon's own eyes.
+
+A root daemon that opened a path itself would read `/proc/1/environ` and its own state folder for the agent.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sandboxd.execcore.host import ProcessHost
+from sandboxd.execcore.shaping import whole_characters
+from sandboxd.execcore.spec import ExecSpec, ExecState, Outcome, SpawnError
+from sandboxd.requests import MAX_READ_BYTES, MkdirRequest, ReadRequest, WriteRequest
+from sandboxd.results import Result, failed_result, file_failure, file_result
+
+FileRequest = ReadRequest | WriteRequest | MkdirRequest
+
+_START_TO_END_S = 30.0
+_ANSWER_BYTES = MAX_READ_BYTES + 64 * 1024
+_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
+
+
+class FileDesk:
+    """Does file requests, each in a process of its own.
+
+    Args:
+        interpreter: Python that the commands' user can execute.
+    """
+
+    def __init__(self, host: ProcessHost, interpreter: str = sys.executable) -> None:
+        self._host = host
+        source = Path(__file__).with_name("fileworker.py").read_text(encoding="utf-8")
+        self._argv = (interpreter, "-I", "-S", "-c", source)
+
+    async def run(self, request: FileRequest) -> Result:
+        """Does one request and tells its result; refusals are results too."""
+        header, content = _to_worker(request)
+        spec = ExecSpec(
+            argv=self._argv,
+            cwd="/",
+            env=_ENV,
+            start_to_end_s=_START_TO_END_S,
+            grace_s=0.0,
+            stdin=json.dumps(header).encode() + b"\n" + content,
+            head_bytes=_ANSWER_BYTES,
+            tail_bytes=0,
+        )
+        try:
+            execution = self._host.start(spec)
+        except SpawnError as error:
+            return failed_result(error.reason, str(error))
+        outcome = await self._host.run(execution)
+        answer = _answer(outcome)
+        if answer is None:
+            return _no_answer(outcome, changes=not isinstance(request, ReadRequest))
+        fields, data = answer
+        if "refused" in fields:
+            return file_failure(outcome, ExecState.FAILED, str(fields["refused"]), str(fields["message"]))
+        if isinstance(request, ReadRequest):
+            return file_result(outcome, _read_fields(request, fields["fields"], data))
+        return file_result(outcome, fields["fields"])
+
+
+def _to_worker(request: FileRequest) -> tuple[dict[str, Any], bytes]:
+    match request:
+        case ReadRequest(path, offset, limit):
+            return {"kind": "read_file", "path": path, "offset": offset, "limit": limit}, b""
+        case WriteRequest(path, content, mode, create_dirs):
+            return {"kind": "write_file", "path": path, "mode": mode, "createDirs": create_dirs}, content
+        case MkdirRequest(path):
+            return {"kind": "mkdir", "path": path}, b""
+
+
+def _answer(outcome: Outcome) -> tuple[dict[str, Any], bytes] | None:
+    """The worker's answer; None when it died, or when a command of the same user made it say nonsense."""
+    if outcome.exit_code != 0 or outcome.reason is not None:
+        return None
+    line, _, data = outcome.captured.head.partition(b"\n")
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    sound = isinstance(fields, dict) and (
+        isinstance(fields.get("fields"), dict) or isinstance(fields.get("refused"), str)
+    )
+    return (fields, data) if sound else None
+
+
+def _no_answer(outcome: Outcome, *, changes: bool) -> Result:
+    """What a worker that did not answer may have done: reading changes nothing, anything else is unknown."""
+    reason = outcome.reason or "io"
+    message = "The process that does file requests ended without an answer."
+    if reason == "timeout":
+        message = f"The file request took longer than {_START_TO_END_S:.0f} s and was ended."
+    if changes:
+        message += " Whether the file changed is unknown: look before you repeat it."
+    return file_failure(outcome, ExecState.LOST if changes else ExecState.FAILED, reason, message)
+
+
+def _read_fields(request: ReadRequest, fields: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """Text ends with a whole character where there is more to read: the next offset is `offset + rawBytes`."""
+    more = bool(fields.get("more"))
+    shown = whole_characters(data) if more else data
+    return {
+        "content": shown.decode("utf-8", "replace"),
+        "size": fields.get("size", request.offset + len(data)),
+        "rawBytes": len(shown),
+        "truncated": more or len(shown) < len(data),
+    }

@@ -1,0 +1,150 @@
+"""The three HTTP verbs of the sandbox link, repeated until they get a definite answer."""
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from sandboxd.results import Result
+from sandboxd.retry import Backoff
+
+logger = logging.getLogger(__name__)
+
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_CALL_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
+_RETRY_AFTER_MOST_S = 300.0
+
+
+class LinkClosedError(Exception):
+    """The control plane has no more use for this daemon (401 or 410): it must stop."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who this life of the daemon is; made at start, kept in memory only."""
+
+    boot: str
+    token: str = field(repr=False)
+
+    @property
+    def token_hash(self) -> str:
+        """sha256 of the token, hexadecimal."""
+        return hashlib.sha256(self.token.encode()).hexdigest()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every call to the link carries."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a pull brought."""
+
+    commands: list[Any]
+    cancel: list[str]
+    stop: bool
+
+
+class LinkHttp:
+    """Speaks `POST {base}/sandboxes/{id}/{verb}`.
+
+    Every verb may be repeated as often as needed, so a lost answer is asked for again: 5xx, 429, 408 and connection
+    errors are retried without end, because the daemon's hard deadline is the end.
+    """
+
+    def __init__(
+        self, session: aiohttp.ClientSession, base: str, sandbox_id: str, identity: Identity
+    ) -> None:
+        self._session = session
+        self._url = f"{base}/sandboxes/{sandbox_id}/"
+        self._identity = identity
+
+    async def hello(self, enrol_code: str | None, about: Mapping[str, Any]) -> None:
+        """Binds this daemon's token to the sandbox.
+
+        Raises:
+            LinkClosedError: the sandbox does not take this daemon.
+        """
+        body = {"boot": self._identity.boot, "tokenHash": self._identity.token_hash, **about}
+        if enrol_code is not None:
+            body["enrolCode"] = enrol_code
+        await self._call("hello", body)
+
+    async def pull(self) -> Pulled:
+        """Claims what is pending, and hears of cancellations.
+
+        Raises:
+            LinkClosedError: the sandbox is released.
+        """
+        answer = await self._call("pull", {"boot": self._identity.boot})
+        commands, cancel = answer.get("commands"), answer.get("cancel")
+        return Pulled(
+            commands if isinstance(commands, list) else [],
+            [str(command_id) for command_id in cancel] if isinstance(cancel, list) else [],
+            answer.get("stop") is True,
+        )
+
+    async def done(self, command_id: str, result: Result) -> None:
+        """Tells an outcome. 409 (not this boot's command) is a definite answer as well.
+
+        Raises:
+            LinkClosedError: the sandbox is released.
+        """
+        await self._call("done", {"boot": self._identity.boot, "id": command_id, "result": result})
+
+    async def _call(self, verb: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        backoff = Backoff()
+        while True:
+            at_least_s = 0.0
+            try:
+                async with self._session.post(
+                    self._url + verb,
+                    json=body,
+                    headers=self._identity.headers,
+                    timeout=_CALL_TIMEOUT,
+                    allow_redirects=False,  # the token goes to nobody else
+                ) as response:
+                    if response.status == 200:
+                        return await _json_object(response)
+                    if response.status in (401, 410):
+                        raise LinkClosedError(
+                            response.status, f"The link answered {response.status} to {verb}."
+                        )
+                    if verb == "done" and response.status == 409:
+                        logger.warning("command %s is not this boot's: outcome refused", body["id"])
+                        return {}
+                    at_least_s = _retry_after(response)
+                    logger.warning("%s: the link answered %d, trying again", verb, response.status)
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                logger.warning("%s: %s: %s, trying again", verb, type(error).__name__, error)
+            await asyncio.sleep(backoff.failed(at_least_s))
+
+
+async def _json_object(response: aiohttp.ClientResponse) -> Mapping[str, Any]:
+    """The body as an object; one that is cut, too long or no object is a failed call and asked for again."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_chunked(65536):
+        size += len(chunk)
+        if size > _MAX_ANSWER_BYTES:
+            raise ValueError(f"the answer is longer than {_MAX_ANSWER_BYTES} bytes")
+        chunks.append(chunk)
+    parsed = json.loads(b"".join(chunks))
+    if not isinstance(parsed, dict):
+        raise ValueError("the answer is no JSON object")
+    return parsed
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float:
+    value = response.headers.get("Retry-After", "")
+    return min(float(value), _RETRY_AFTER_MOST_S) if value.isascii() and value.isdecimal() else 0.0

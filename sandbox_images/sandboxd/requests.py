@@ -1,0 +1,232 @@
+"""Commands as they come from the control plane, checked field by field: what models write is hostile."""
+
+import math
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandboxd.execcore.spec import MARK_NAME
+from sandboxd.execcore.tree import MAX_GRACE_S
+
+MAX_READ_BYTES = 256 * 1024
+MAX_WRITE_BYTES = 4 * 1024 * 1024
+MAX_COMMAND_BYTES = 131_071
+"""Longest single argument of a Linux process (MAX_ARG_STRLEN without the final NUL)."""
+
+DEFAULT_TIMEOUT_S = 600.0
+MAX_TIMEOUT_S = 7 * 24 * 3600.0
+DEFAULT_GRACE_S = 2.0
+
+_DIGEST = re.compile(r"[\x21-\x7e]{1,200}")
+_MODE = re.compile(r"(0o)?[0-7]{1,5}")
+
+
+class InvalidRequestError(ValueError):
+    """A command is malformed; it certainly has no effect. The message names the field."""
+
+
+@dataclass(frozen=True)
+class ExecRequest:
+    """Run a shell command."""
+
+    command: str
+    cwd: str
+    start_to_end_s: float
+    grace_s: float
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Read `limit` bytes of a file from byte `offset`."""
+
+    path: str
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """Replace a file. `mode` None keeps the file's own, or 0644 for a new one."""
+
+    path: str
+    content: bytes
+    mode: int | None
+    create_dirs: bool
+
+
+@dataclass(frozen=True)
+class MkdirRequest:
+    """Make a folder and those above it."""
+
+    path: str
+
+
+Request = ExecRequest | ReadRequest | WriteRequest | MkdirRequest
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that has an identity; its request is checked only when it is about to run."""
+
+    id: str
+    digest: str
+    kind: str
+    request: Mapping[str, Any]
+
+    @classmethod
+    def from_wire(cls, wire: Any) -> "Command":
+        """Reads the envelope.
+
+        Raises:
+            InvalidRequestError: without a sound id and digest there is nothing to answer to.
+        """
+        fields = wire if isinstance(wire, dict) else {}
+        command_id, digest = fields.get("id"), fields.get("digest")
+        if not isinstance(command_id, str) or not 0 < len(command_id) <= 512 or not _is_unicode(command_id):
+            raise InvalidRequestError("A command has no usable id (1 to 512 characters).")
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise InvalidRequestError(f"Command {command_id!r} has no usable digest.")
+        request = fields.get("request")
+        return cls(command_id, digest, str(fields.get("kind")), request if isinstance(request, dict) else {})
+
+    def parse(self, workspace: str) -> Request:
+        """Checks kind and request. Relative paths are taken from `workspace`.
+
+        Raises:
+            InvalidRequestError: something does not fit.
+        """
+        fields = _Fields(self.request, workspace)
+        match self.kind:
+            case "exec":
+                return _exec_request(fields)
+            case "read_file":
+                limit = fields.whole("limit", MAX_READ_BYTES)
+                return ReadRequest(fields.path("path"), fields.whole("offset", 0), min(limit, MAX_READ_BYTES))
+            case "write_file":
+                return _write_request(fields)
+            case "mkdir":
+                return MkdirRequest(fields.path("path"))
+            case _:
+                raise InvalidRequestError(
+                    f"Kind {self.kind!r} is unknown; known are exec, read_file, write_file, mkdir."
+                )
+
+
+class _Fields:
+    """Reads one request; `null` counts as absent."""
+
+    def __init__(self, fields: Mapping[str, Any], workspace: str) -> None:
+        self._fields = fields
+        self.workspace = workspace
+
+    def text(self, name: str) -> str:
+        value = self._fields.get(name)
+        if not isinstance(value, str):
+            raise InvalidRequestError(f"{name} must be a text.")
+        if not _is_unicode(value):
+            raise InvalidRequestError(f"{name} holds half of a surrogate pair, which is no character.")
+        return value
+
+    def path(self, name: str, default: str | None = None) -> str:
+        if self._fields.get(name) is None and default is not None:
+            return default
+        value = self.text(name)
+        if not value or "\0" in value:
+            raise InvalidRequestError(f"{name} must be a path: not empty, and without NUL.")
+        # Not normalized: `a/../b` means something else than `b` where `a` is a link.
+        return posixpath.join(self.workspace, value)
+
+    def whole(self, name: str, default: int) -> int:
+        value = self._fields.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+            raise InvalidRequestError(f"{name} must be a whole number of at least 0.")
+        return value
+
+    def seconds(self, name: str, default: float, least: float, most: float) -> float:
+        value = self._fields.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise InvalidRequestError(f"{name} must be a number of seconds.")
+        return float(min(max(value, least), most))
+
+    def flag(self, name: str) -> bool:
+        value = self._fields.get(name)
+        if value is None:
+            return False
+        if not isinstance(value, bool):
+            raise InvalidRequestError(f"{name} must be true or false.")
+        return value
+
+    def mode(self, name: str) -> int | None:
+        """Permission bits: a number, or octal digits as text. Never setuid, setgid or sticky."""
+        value = self._fields.get(name)
+        if value is None:
+            return None
+        if isinstance(value, str) and _MODE.fullmatch(value):
+            value = int(value, 8)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 0o7777:
+            raise InvalidRequestError(f'{name} must be permission bits such as "0644".')
+        return value & 0o777
+
+    def env(self, name: str) -> dict[str, str]:
+        value = self._fields.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise InvalidRequestError(f"{name} must map names to texts.")
+        for key, text in value.items():
+            _check_variable(name, key, text)
+        return value
+
+
+def _exec_request(fields: _Fields) -> ExecRequest:
+    command = fields.text("command")
+    if "\0" in command:
+        raise InvalidRequestError("command holds a NUL character, which no command line can.")
+    size = len(command.encode())
+    if size > MAX_COMMAND_BYTES:
+        raise InvalidRequestError(
+            f"command has {size} bytes, the system takes at most {MAX_COMMAND_BYTES}. "
+            "Write it to a file and run that."
+        )
+    return ExecRequest(
+        command=command,
+        cwd=fields.path("cwd", fields.workspace),
+        start_to_end_s=fields.seconds("timeoutS", DEFAULT_TIMEOUT_S, 0.05, MAX_TIMEOUT_S),
+        grace_s=fields.seconds("graceS", DEFAULT_GRACE_S, 0.0, MAX_GRACE_S),
+        env=fields.env("env"),
+    )
+
+
+def _write_request(fields: _Fields) -> WriteRequest:
+    content = fields.text("content").encode()
+    if len(content) > MAX_WRITE_BYTES:
+        raise InvalidRequestError(
+            f"content has {len(content)} bytes, one call writes at most {MAX_WRITE_BYTES}."
+        )
+    return WriteRequest(fields.path("path"), content, fields.mode("mode"), fields.flag("createDirs"))
+
+
+def _check_variable(field: str, key: Any, text: Any) -> None:
+    if not isinstance(key, str) or not key or "=" in key or "\0" in key or not _is_unicode(key):
+        raise InvalidRequestError(
+            f"{field} has the name {key!r}: names are not empty and have no '=' and no NUL."
+        )
+    if key == MARK_NAME:
+        raise InvalidRequestError(f"{field} sets {MARK_NAME}, by which the daemon knows its processes.")
+    if not isinstance(text, str) or "\0" in text or not _is_unicode(text):
+        raise InvalidRequestError(f"{field} gives {key!r} a value that is no text without NUL.")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
