@@ -37,6 +37,7 @@ def poll(
     *,
     timeout: float | None,
     describe: Callable[[T | None], str],
+    longest: float = LONGEST_INTERVAL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
@@ -47,6 +48,7 @@ def poll(
         done: whether the state is the wanted one.
         timeout: seconds from now on; ``None``: for ever.
         describe: the message of the time-out, from the state seen last.
+        longest: the interval between two reads grows up to so many seconds.
 
     Raises:
         WaitTimeoutError: not reached in time.
@@ -69,4 +71,4 @@ def poll(
         if left <= 0:
             raise WaitTimeoutError(describe(seen))
         sleep(min(interval, left))
-        interval = min(interval * GROWTH, LONGEST_INTERVAL_SECONDS)
+        interval = min(interval * GROWTH, longest)

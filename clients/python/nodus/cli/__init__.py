@@ -1,0 +1,1 @@
+"""The command line `nodus`: one module per verb or noun, on the public client only."""

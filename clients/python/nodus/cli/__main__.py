@@ -1,0 +1,5 @@
+"""`python -m nodus.cli`."""
+
+from nodus.cli.main import main
+
+main()

@@ -1,0 +1,84 @@
+"""The program `nodus`."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from nodus._version import __version__
+from nodus.cli import failures
+from nodus.cli.agentrun import agentrun
+from nodus.cli.apply import apply
+from nodus.cli.change import cancel, delete, patch
+from nodus.cli.create import create
+from nodus.cli.get import get
+from nodus.cli.login import config, login
+from nodus.cli.session import Group
+from nodus.cli.wait import wait
+from nodus.errors import NodusError
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="nodus %(version)s")
+def nodus() -> None:
+    """Run AI agents as durable, exactly-once work.
+
+    \b
+      nodus login --server URL         sign in
+      nodus apply -f agent.yaml        define an agent
+      nodus create agentrun NAME …     give it a task
+      nodus agentrun steps NAME -h     watch it work
+    """
+
+
+for command in (login, apply, create, get, wait, agentrun, patch, cancel, delete, config):
+    nodus.add_command(command)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: the words after the program's name; ``None``: those of this process.
+
+    Returns:
+        The exit code: 0, 1 on every error, 2 when `wait` finds another end, 130 when interrupted.
+    """
+    try:
+        code = nodus.main(arguments, prog_name="nodus", standalone_mode=False)
+        sys.stdout.flush()
+    except NodusError as error:
+        failures.show(error)
+        return getattr(error, "exit_code", failures.FAILED)
+    except click.ClickException as error:
+        _show_usage(error)
+        return failures.FAILED
+    except click.exceptions.Abort:
+        click.echo("Interrupted.", err=True)
+        return failures.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`nodus get ar | head`): nobody to tell, and nothing more to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return failures.FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _show_usage(error: click.ClickException) -> None:
+    click.echo(f"Error (Usage): {error.format_message()}", err=True)
+    ctx = getattr(error, "ctx", None)
+    if ctx is not None:
+        click.echo(ctx.get_usage(), err=True)
+        click.echo(f"Help: {ctx.command_path} --help", err=True)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no Unicode shows escapes instead of ending the program.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run())

@@ -1,0 +1,142 @@
+"""The objects that manifest files describe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from nodus._client import API_VERSION
+from nodus._manifest import MAX_BYTES, Document, parse
+from nodus.cli import failures
+from nodus.cli.kinds import KINDS, Kind, Target, kind_named, kind_of
+from nodus.errors import ManifestError
+
+# Written by the server: `nodus get -o yaml` shows them, so a file made from it may carry them (NOD-484).
+_SERVER_FIELDS = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "namespace"}
+)
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One object of a manifest: what to send, and where it was read."""
+
+    target: Target
+    project: str | None
+    manifest: dict[str, Any]
+    document: Document
+
+
+def read(sources: tuple[str, ...], project: str | None) -> list[Wanted]:
+    """The objects of files, folders and standard input (``-``), in their order.
+
+    Args:
+        sources: names as given to ``-f``.
+        project: the project of the option ``--project``, which the manifests must not contradict.
+
+    Raises:
+        ManifestError: a text that is no manifest.
+        Failure: a file that cannot be read, or nothing at all.
+    """
+    documents = [document for source in sources for document in _documents(source)]
+    wanted = [one for document in documents for one in _wanted(document, project)]
+    if not wanted:
+        raise failures.usage(f"{', '.join(sources)}: no object in it", "NothingToApply")
+    return wanted
+
+
+def _documents(source: str) -> list[Document]:
+    if source == "-":
+        return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+        if not files:
+            raise failures.usage(f"no *.yaml, *.yml or *.json in folder {source}", "NothingToApply")
+        return [document for file in files for document in _documents(str(file))]
+    try:
+        with path.open("rb") as file:
+            return parse(file.read(MAX_BYTES + 1), source)
+    except OSError as error:
+        raise failures.Failure(f"{source}: {os.strerror(error.errno or 0)}", reason="FileNotRead") from error
+
+
+def _wanted(document: Document, project: str | None) -> Iterator[Wanted]:
+    manifest = _Fields(document, document.value, "")
+    kind = manifest.value.get("kind")
+    if kind != "List" and not any(kind == f"{known.name}List" for known in KINDS):
+        yield _one(manifest, project)
+        return
+    items: Any = manifest.value.get("items") or []
+    if not isinstance(items, list):
+        manifest.refuse("must be a list of objects", "items")
+    for index, item in enumerate(cast("list[Any]", items)):
+        yield _one(_Fields(document, item, f"items[{index}]"), project)
+
+
+class _Fields:
+    """A mapping in a document, that refuses with its place."""
+
+    def __init__(self, document: Document, value: Any, path: str) -> None:
+        self.document = document
+        self._path = path
+        if not isinstance(value, dict):
+            self.value: dict[str, Any] = {}
+            self.refuse(
+                "must be a mapping of fields" if path else "expected apiVersion, kind, metadata and spec"
+            )
+        self.value = cast("dict[str, Any]", value)
+
+    def below(self, name: str) -> _Fields:
+        """The mapping in a field; an absent one is empty."""
+        return _Fields(self.document, self.value.get(name, {}), self._at(name))
+
+    def refuse(self, problem: str, name: str = "") -> NoReturn:
+        """Raise for one field, or for the mapping itself."""
+        path = self._at(name)
+        line = self.document.line_of(path)
+        raise ManifestError(problem, source=self.document.source, line=line, field=path)
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}.{name}".strip(".")
+
+
+def _one(fields: _Fields, project: str | None) -> Wanted:
+    version = fields.value.get("apiVersion")
+    if version != API_VERSION:
+        fields.refuse(f"must be {API_VERSION}" + (f", not {version!r}" if version else ""), "apiVersion")
+    kind = _kind(fields)
+    metadata, spec = fields.below("metadata"), fields.below("spec")
+    name = _name(metadata.value, spec.value)
+    if not isinstance(name, str):
+        metadata.refuse("is required" if name is None else f"must be a text: write {str(name)!r}", "name")
+    own_project = metadata.value.get("namespace")
+    if own_project and project and own_project != project:
+        metadata.refuse(f"is {own_project!r}, but --project says {project!r}", "namespace")
+    kept = {key: value for key, value in metadata.value.items() if key not in _SERVER_FIELDS} | {"name": name}
+    sent = {key: value for key, value in fields.value.items() if key != "status"} | {"metadata": kept}
+    return Wanted(Target(kind, name), own_project, sent, fields.document)
+
+
+def _kind(fields: _Fields) -> Kind:
+    word = fields.value.get("kind")
+    kind = kind_named(word)
+    if kind is not None:
+        return kind
+    try:
+        problem = f"write it {kind_of(str(word or '')).name}"
+    except failures.Failure as failure:
+        problem = failure.message
+    return fields.refuse(problem, "kind")
+
+
+def _name(metadata: dict[str, Any], spec: dict[str, Any]) -> Any:
+    """The name; a member of a group that has none is called GROUP-TASKKEY (NODQ-93)."""
+    if metadata.get("name") is None and spec.get("group") and spec.get("taskKey"):
+        return f"{spec['group']}-{spec['taskKey']}"
+    return metadata.get("name")

@@ -1,0 +1,101 @@
+"""What every command knows: the options that choose the place, and the client made from them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import click
+
+from nodus._client import Client, Resource
+from nodus.cli.kinds import Kind
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """The options ``--project``, ``--org`` and ``--context`` of this call."""
+
+    project: str | None = None
+    org: str | None = None
+    context: str | None = None
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the chosen place."""
+        return Client(project=self.project, org=self.org, context=self.context)
+
+    def resource(self, kind: Kind) -> Resource:
+        """The client's resource of a kind."""
+        return self.client.resource(kind.name)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    session = ctx.ensure_object(Session)
+    if value is not None and param.name:
+        setattr(session, param.name, value)
+
+
+def _place_options() -> list[click.Option]:
+    """The options that stand before or after the command's name (NOD-498)."""
+    return [
+        click.Option(
+            ["-p", "--project"],
+            metavar="PROJECT",
+            expose_value=False,
+            callback=_remember,
+            help="Project to use.",
+        ),
+        click.Option(
+            ["--org"], metavar="ORG", expose_value=False, callback=_remember, help="Organization to use."
+        ),
+        click.Option(
+            ["--context"],
+            metavar="NAME",
+            expose_value=False,
+            callback=_remember,
+            help="Context of the configuration file to use.",
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the options of the place, too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(_place_options())
+
+
+class Group(click.Group):
+    """A group that names the nearest command when one does not exist."""
+
+    command_class = Command
+    group_class = type
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(_place_options())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command."""
+        word = args[0]
+        if word.startswith("-") or self.get_command(ctx, word) is not None:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(word, self.list_commands(ctx), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(self.list_commands(ctx))
+        raise click.UsageError(f"no command {word!r}{hint} Commands: {known}", ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of their registration: as one uses them."""
+        return list(self.commands)
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)

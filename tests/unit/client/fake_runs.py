@@ -1,0 +1,110 @@
+"""The fake server's runs: a fixed little life that goes on by one step whenever somebody looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+MODEL = "scripted/claude-sonnet-5-5"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ends: its phase and answer. ``Waiting`` phases stay until the run is cancelled."""
+
+    phase: str = "Succeeded"
+    answer: str | None = "done"
+    reason: str | None = None
+    message: str | None = None
+    output: str = "workspace-ready"
+
+
+@dataclass
+class Run:
+    """One run's life. ``looks`` counts how often it was read; each look moves it on by half a step."""
+
+    outcome: Outcome
+    names: tuple[tuple[str, str], ...] = (
+        ("sandbox", "sandbox"),
+        ("setup", "setup"),
+        ("turn-1.route", "route"),
+        ("turn-1.model.1", "model"),
+        ("turn-1.tool.run_command.1", "tool"),
+        ("turn-1.model.2", "model"),
+    )
+    looks: int = 0
+    cancelled: bool = False
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def over(self) -> bool:
+        return self.cancelled or self.looks > 2 * len(self.names)
+
+    @property
+    def finished(self) -> bool:
+        return self.cancelled or (self.over and self.outcome.phase in {"Succeeded", "Failed", "Cancelled"})
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def end(self) -> None:
+        self.looks = 2 * len(self.names) + 1
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {"phase": "Queued", "agentGeneration": 1, "attempts": 1, "turns": []}
+        status["cost"] = {"totalUSD": "0.00", "limitUSD": "1.00"}
+        if not self.looks and not self.cancelled:
+            return status
+        status |= {"phase": "Running", "startedAt": _stamp(self.created)}
+        status["sandbox"] = {
+            "name": "sb-1",
+            "image": "nodus/agent-tools",
+            "egress": "Deny",
+            "phase": "Running",
+        }
+        status["turns"] = [
+            {"turn": 1, "model": MODEL, "chosenBy": "jev", "costUSD": "0.0021", "phase": "Running"}
+        ]
+        if self.over:
+            self._ended(status)
+        return status
+
+    def _ended(self, status: dict[str, Any]) -> None:
+        end = Outcome("Cancelled", None, "Cancelled") if self.cancelled else self.outcome
+        status |= {"phase": end.phase, "cost": {"totalUSD": "0.0021", "limitUSD": "1.00"}}
+        status["turns"][0]["phase"] = "Succeeded" if end.answer is not None else end.phase
+        for name, value in (("reason", end.reason), ("message", end.message)):
+            if value is not None:
+                status[name] = value
+        if end.answer is not None:
+            preview = end.answer.encode()[:4096].decode(errors="ignore")
+            status["answer"] = {"preview": preview, "turn": 1}
+        if self.finished:
+            status["sandbox"]["phase"] = "Deleted"
+            status["finishedAt"] = _stamp(self.created)
+
+    def answer(self) -> str | None:
+        return self.outcome.answer if self.over and not self.cancelled else None
+
+    def steps(self) -> list[dict[str, Any]]:
+        begun = len(self.names) if self.over else (self.looks + 1) // 2
+        done = len(self.names) if self.over else self.looks // 2
+        return [self._step(index, index < done) for index in range(begun)]
+
+    def _step(self, index: int, done: bool) -> dict[str, Any]:
+        name, kind = self.names[index]
+        step: dict[str, Any] = {"index": index + 1, "name": name, "kind": kind, "attempt": 1}
+        step |= {"state": "Completed" if done else "Running", "guarantee": "ExactlyOnce"}
+        step["startedAt"] = _stamp(self.created)
+        if done:
+            step["finishedAt"] = _stamp(self.created)
+        if kind in {"model", "route"}:
+            step |= {"model": MODEL, "costUSD": "0.0007", "usage": {"inputTokens": 120, "outputTokens": 12}}
+        if kind in {"setup", "tool"} and done:
+            step |= {"exitCode": 0, "preview": self.outcome.output}
+        return step
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

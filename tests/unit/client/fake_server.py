@@ -1,0 +1,364 @@
+"""A server in this process that keeps docs/protocols.md, section 1, and fails on demand.
+
+Its runs go on by half a step whenever they are read (fake_runs.py), so a test never waits for a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.unit.client.fake_runs import Outcome, Run
+
+TOKEN = "key-of-the-fake"
+PREFIX = re.compile(r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns)(?:/([^/]+)(?:/([a-z-]+))?)?$")
+KINDS = {"agents": "Agent", "agentruns": "AgentRun"}
+FIELDS = {
+    "Agent": [
+        "system",
+        "model",
+        "perRunMaxCostUSD",
+        "maxToolCalls",
+        "maxParallelAgents",
+        "workingDir",
+        "continuity",
+        "source",
+        "setup",
+        "image",
+        "network",
+        "env",
+        "secrets",
+        "state",
+    ],
+    "AgentRun": [
+        "agent",
+        "model",
+        "input",
+        "keepAlive",
+        "deadline",
+        "parallelism",
+        "group",
+        "taskKey",
+        "dependsOn",
+    ],
+}
+LARGE_ANSWER_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it came in."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next ``times`` requests whose ``METHOD PATH`` matches ``pattern``.
+
+    ``status``: answered instead of being done. ``lost``: done, then the connection is cut without an answer.
+    """
+
+    pattern: str
+    times: int = 1
+    status: int | None = None
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    lost: bool = False
+
+
+@dataclass
+class Answer:
+    code: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Refusal(Exception):
+    def __init__(
+        self, code: int, reason: str, message: str, causes: list[dict[str, str]] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status_of(code, reason, message, causes)
+        self.code = code
+
+
+def status_of(
+    code: int, reason: str, message: str, causes: list[dict[str, str]] | None = None
+) -> dict[str, Any]:
+    """The body of a refusal."""
+    head = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure"}
+    return head | {"reason": reason, "message": message, "code": code, "details": {"causes": causes or []}}
+
+
+class FakeServer:
+    """The server: its objects, what it has seen, and what shall go wrong."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.runs: dict[tuple[str, str], Run] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        self.seen: list[Seen] = []
+        self.faults: list[Fault] = []
+        self.when_seen: Callable[[Seen], None] = lambda _: None
+        self.page_size = 500
+        self.lock = threading.RLock()
+        self._version = 100
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    def asked(self, pattern: str) -> list[Seen]:
+        """The requests whose ``METHOD PATH`` matches."""
+        return [seen for seen in self.seen if re.search(pattern, f"{seen.method} {seen.path}")]
+
+    def object(self, plural: str, name: str, project: str = "default") -> dict[str, Any]:
+        return self.objects[project, plural, name]
+
+    def fault_for(self, seen: Seen) -> Fault | None:
+        for fault in self.faults:
+            if fault.times > 0 and re.search(fault.pattern, f"{seen.method} {seen.path}"):
+                fault.times -= 1
+                return fault
+        return None
+
+    def answer(self, seen: Seen) -> Answer:
+        if seen.path.startswith("/stored/"):
+            return self._stored(seen)
+        try:
+            return self._routed(seen)
+        except Refusal as refusal:
+            return Answer(refusal.code, json.dumps(refusal.status).encode())
+
+    def _stored(self, seen: Seen) -> Answer:
+        if {"authorization", "nodus-org"} & seen.headers.keys():
+            return Answer(400, b"the key was sent to the object store", "text/plain")
+        _, _, project, name = seen.path.split("/")
+        return Answer(200, (self.runs[project, name].answer() or "").encode(), "text/plain")
+
+    def _routed(self, seen: Seen) -> Answer:
+        if seen.path == "/healthz":
+            return _json(200, {"status": "ok"})
+        if seen.headers.get("authorization") != f"Bearer {TOKEN}":
+            raise Refusal(401, "Unauthorized", "this key is not known")
+        if seen.headers.get("nodus-org", "default") != "default":
+            raise Refusal(403, "Forbidden", f"no access to organization {seen.headers['nodus-org']!r}")
+        match = PREFIX.fullmatch(seen.path)
+        if match is None:
+            raise Refusal(404, "NotFound", f"no such path {seen.path}")
+        project, plural, name, below = match[1], match[2], match[3] and unquote(match[3]), match[4]
+        if name is None:
+            return (
+                self._list(seen, project, plural)
+                if seen.method == "GET"
+                else self._create(seen, project, plural)
+            )
+        if below:
+            return self._below(seen, project, name, below)
+        return getattr(self, f"_{seen.method.lower()}")(seen, project, plural, name)
+
+    def _list(self, seen: Seen, project: str, plural: str) -> Answer:
+        items = [thing for key, thing in sorted(self.objects.items()) if key[:2] == (project, plural)]
+        if selector := seen.query.get("fieldSelector"):
+            path, _, wanted = selector.partition("=")
+            items = [item for item in items if str(item["spec"].get(path.removeprefix("spec."))) == wanted]
+        return self._page(seen, KINDS[plural] + "List", [self._shown(item) for item in items])
+
+    def _page(self, seen: Seen, kind: str, items: list[dict[str, Any]]) -> Answer:
+        start = int(seen.query.get("continue", "at-0").removeprefix("at-"))
+        end = start + min(int(seen.query.get("limit", "100")), self.page_size)
+        metadata = {"resourceVersion": str(self._version)}
+        if end < len(items):
+            metadata["continue"] = f"at-{end}"
+        head = {"apiVersion": "nodus.dev/v1", "kind": kind, "metadata": metadata}
+        return _json(200, head | {"items": items[start:end]})
+
+    def _create(self, seen: Seen, project: str, plural: str) -> Answer:
+        body = seen.json()
+        name = body["metadata"]["name"]
+        if (project, plural, name) in self.objects:
+            raise Refusal(409, "AlreadyExists", f"{plural} {name!r} already exists")
+        return _json(201, self._store(project, plural, name, body))
+
+    def _get(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
+        thing = self._found(project, plural, name)
+        run = self.runs.get((project, name)) if plural == "agentruns" else None
+        if run is not None:
+            run.look()
+        if "deletionTimestamp" in thing["metadata"]:
+            del self.objects[project, plural, name]  # its sandbox is gone: seen once more, then no longer
+        return _json(200, self._shown(thing))
+
+    def _patch(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
+        body = seen.json()
+        if seen.headers["content-type"] == "application/merge-patch+json":
+            thing = self._found(project, plural, name)
+            return _json(200, self._store(project, plural, name, _merged(thing, body)))
+        if seen.headers["content-type"] != "application/apply-patch+yaml":
+            raise Refusal(415, "UnsupportedMediaType", seen.headers["content-type"])
+        new = (project, plural, name) not in self.objects
+        return _json(201 if new else 200, self._store(project, plural, name, body))
+
+    def _delete(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
+        thing = self._found(project, plural, name)
+        if plural == "agents":
+            del self.objects[project, plural, name]
+            return _json(200, {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success"})
+        self.runs[project, name].cancelled = True
+        thing["metadata"]["deletionTimestamp"] = _now()
+        return _json(202, self._shown(thing))
+
+    def _below(self, seen: Seen, project: str, name: str, below: str) -> Answer:
+        thing = self._found(project, "agentruns", name)
+        run = self.runs[project, name]
+        if below == "cancel":
+            finished = run.finished
+            run.cancelled = run.cancelled or not finished
+            return _json(200 if finished else 202, self._shown(thing))
+        if below == "steps":
+            run.look()
+            return self._page(seen, "StepList", run.steps())
+        answer = run.answer()
+        if answer is None:
+            raise Refusal(409, "AnswerNotReady", f"run {name!r} has no answer yet")
+        if len(answer.encode()) > LARGE_ANSWER_BYTES:
+            return Answer(307, b"", headers={"Location": f"/stored/{project}/{name}"})
+        return Answer(200, answer.encode(), "text/plain; charset=utf-8")
+
+    def _found(self, project: str, plural: str, name: str) -> dict[str, Any]:
+        if (project, plural, name) not in self.objects:
+            raise Refusal(404, "NotFound", f"{plural} {name!r} not found")
+        return self.objects[project, plural, name]
+
+    def _store(self, project: str, plural: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        kind, spec = KINDS[plural], body.get("spec", {})
+        self._check(project, kind, body, spec)
+        thing = self.objects.get((project, plural, name))
+        if thing is not None and thing["spec"] == spec:
+            return self._shown(thing)
+        self._version += 1
+        fresh = {"uid": uuid.uuid4().hex, "generation": 0, "creationTimestamp": _now()}
+        metadata = {"name": name, "namespace": project} | (thing["metadata"] if thing else fresh)
+        metadata |= {"resourceVersion": str(self._version), "generation": metadata["generation"] + 1}
+        stored = {"apiVersion": "nodus.dev/v1", "kind": kind, "metadata": metadata, "spec": spec}
+        self.objects[project, plural, name] = stored
+        if kind == "AgentRun" and thing is None:
+            outcome = self.outcomes.get(name) or self.outcomes.get(spec["input"]) or Outcome()
+            self.runs[project, name] = Run(outcome)
+        return self._shown(stored)
+
+    def _check(self, project: str, kind: str, body: dict[str, Any], spec: dict[str, Any]) -> None:
+        if body.get("apiVersion") != "nodus.dev/v1":
+            raise Refusal(400, "BadRequest", f"apiVersion {body.get('apiVersion')!r} is not nodus.dev/v1")
+        causes = [_cause(f"spec.{name}", "unknown field") for name in spec if name not in FIELDS[kind]]
+        if kind == "AgentRun" and not spec.get("input"):
+            causes.append(_cause("spec.input", "is required"))
+        if causes:
+            raise Refusal(422, "Invalid", f"{kind} is invalid", causes)
+        if kind == "AgentRun":
+            agent = self.objects.get((project, "agents", spec["agent"]))
+            if agent is None and spec["agent"] != "claude-assistant":
+                raise Refusal(404, "NotFound", f"agents {spec['agent']!r} not found")
+            if agent is not None and agent["spec"].get("state") == "Stopped":
+                raise Refusal(409, "AgentStopped", f"agent {spec['agent']!r} is stopped")
+
+    def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
+        if thing["kind"] == "Agent":
+            return thing
+        return thing | {
+            "status": self.runs[thing["metadata"]["namespace"], thing["metadata"]["name"]].status()
+        }
+
+
+def _cause(path: str, message: str) -> dict[str, str]:
+    return {"reason": "FieldValueInvalid", "message": message, "field": path}
+
+
+def _json(code: int, value: dict[str, Any]) -> Answer:
+    return Answer(code, json.dumps(value).encode())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return result
+
+
+def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            url = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            seen = Seen(self.command, url.path, query, headers, body)
+            with server.lock:
+                server.seen.append(seen)
+                server.when_seen(seen)
+                fault = server.fault_for(seen)
+                done = fault is None or fault.lost
+                answer = server.answer(seen) if done else self.faulty(fault)
+            if fault is not None and fault.lost:
+                self.close_connection = True
+                return
+            self.reply(answer)
+
+        def faulty(self, fault: Fault) -> Answer:
+            code = fault.status or 500
+            refusal = json.dumps(status_of(code, fault.reason, "injected")).encode()
+            return Answer(code, refusal if fault.body is None else fault.body, headers=fault.headers)
+
+        def reply(self, answer: Answer) -> None:
+            self.send_response(answer.code)
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body)))
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = handle_any
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """The tests look at ``seen`` instead."""
+
+    return Handler
