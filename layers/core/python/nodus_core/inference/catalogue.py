@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -19,7 +19,7 @@ from nodus_core.inference.target import LimitField, LongPrompt, Prices, Target, 
 
 Family = Literal["haiku", "sonnet", "opus", "fable"]
 
-FAMILIES: tuple[Family, ...] = get_args(Family)
+FAMILIES: tuple[Family, ...] = ("haiku", "sonnet", "opus", "fable")
 """Managed Claude's families, easiest first (NOD-012, NOD-056)."""
 
 CLAUDE_MODEL = "claude-sonnet-5-5"
@@ -62,7 +62,6 @@ class _LongPrompt(_Entry):
 
 class _Served(_Entry):
     endpoint: str
-    model: str | None = Field(default=None, min_length=1)
     context_window: int | None = Field(default=None, gt=0)
     max_output: int | None = Field(default=None, gt=0)
     output_limit_field: LimitField = "max_tokens"
@@ -77,6 +76,7 @@ class _FamilyEntry(_Served):
 class _ModelEntry(_Served):
     name: str | None = None
     aliases: tuple[str, ...] = ()
+    model: str | None = Field(default=None, min_length=1)
     family: str | None = None
     tools: bool = True
 
@@ -181,7 +181,9 @@ class Catalogue:
         Raises: ModelNotOffered when none of them is configured (NODQ-91).
         """
         wanted = list(allowed) or list(FAMILIES)
-        found = tuple(family for family in FAMILIES if family in self._file.families and wanted.count(family))
+        found: tuple[Family, ...] = tuple(
+            family for family in FAMILIES if family in self._file.families and wanted.count(family)
+        )
         if not found:
             asked = ", ".join(allowed) or "any family"
             raise ModelNotOffered(f"managed Claude serves none of: {asked}", "spec.model.families")

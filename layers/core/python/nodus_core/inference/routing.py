@@ -58,7 +58,7 @@ def routed(reply: ModelReply, families: Sequence[Family]) -> Choice:
     A family that is not allowed becomes the nearest allowed one: the highest below it, else the lowest above.
     """
     words = re.findall(r"[a-z]+", reply.message.text.lower())
-    named = [family for family in FAMILIES if words.count(family)]
+    named: list[Family] = [family for family in FAMILIES if words.count(family)]
     if len(named) != 1 or reply.stop in ("cut", "refused"):
         return fallback(families)
     return Choice(nearest(named[0], families), "jev")
@@ -79,8 +79,8 @@ def nearest(wanted: Family, families: Sequence[Family]) -> Family:
 
     Raises: ValueError when nothing is allowed.
     """
-    ordered = [family for family in FAMILIES if families.count(family)]
+    ordered: list[Family] = [family for family in FAMILIES if families.count(family)]
     if not ordered:
         raise ValueError("no family is allowed to answer")
-    below = [family for family in ordered if FAMILIES.index(family) <= FAMILIES.index(wanted)]
+    below: list[Family] = [family for family in ordered if FAMILIES.index(family) <= FAMILIES.index(wanted)]
     return below[-1] if below else ordered[0]
