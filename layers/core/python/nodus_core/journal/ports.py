@@ -74,6 +74,10 @@ class SandboxTasks(Protocol):
         """
         ...
 
+    def find(self, sandbox: str) -> str | None:
+        """The ARN of the task that was started for a sandbox, if there is one that has not stopped."""
+        ...
+
     def stop(self, task: str, reason: str) -> None:
         """Asks for the end of a task; one that is stopped or unknown is fine."""
         ...

@@ -47,6 +47,20 @@ class Sandboxes:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
+    def issue_code(self, sandbox: str, enrol_hash: str) -> None:
+        """Keeps the hash of the enrolment code that the next task gets. Condition: no task, not enrolled."""
+        self._writer.commit(
+            "issue-code",
+            Update(
+                sandbox_key(sandbox),
+                when=both(
+                    Equals("state", SandboxState.REQUESTED.value), Absent("task"), Absent("token_hash")
+                ),
+                assign={"enrol_hash": enrol_hash},
+                remove=("outbox",),
+            ),
+        )
+
     def note_task(self, sandbox: str, task: str) -> None:
         """Keeps the provider's id of the task. Condition: none is kept, or the same one."""
         self._writer.commit(

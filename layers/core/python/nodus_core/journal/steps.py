@@ -62,14 +62,14 @@ class Steps:
         """
         return self._write("cut", fence, run, Changes(settled=tasks), Present("stop"))
 
-    def retake(self, fence: Fence, run: Run, task: Task) -> Run:
+    def retake(self, fence: Fence, run: Run, task: Task, *more: Operation, name: str = "retake") -> Run:
         """A new worker does an open task again: a further attempt under the same reserve, counted as resent.
 
         Condition: as `record`; the task is running in the attempt before. Raises `ConditionFailed`.
         """
         after = replace(run, version=run.version + 1)
         self._writer.commit(
-            "retake",
+            name,
             Put(
                 stored(run_key(run.uid), after),
                 when=both(fence.on_run, Equals("version", run.version), Absent("stop")),
@@ -78,6 +78,7 @@ class Steps:
                 stored(task_key(run.uid, task.key), task),
                 when=both(Equals("state", TaskState.RUNNING.value), Equals("attempt", task.attempt - 1)),
             ),
+            *more,
         )
         return after
 
@@ -88,25 +89,20 @@ class Steps:
 
         Condition: as `record`; the conversation has no sandbox. Raises `ConditionFailed`.
         """
-        owner = Update(
-            conversation_key(conversation.id),
-            when=both(fence.on_conversation, Absent("sandbox")),
-            assign={
-                "sandbox": sandbox.id,
-                "sandboxes": conversation.sandboxes + 1,
-                "attempts": conversation.attempts + 1,
-            },
-            remove=("outbox",),
-        )
-        row = Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent())
-        after = self.record(fence, run, Changes(begun=(task,), more=(owner, row)), name="request-sandbox")
-        owned = replace(
-            conversation,
-            sandbox=sandbox.id,
-            sandboxes=conversation.sandboxes + 1,
-            attempts=conversation.attempts + 1,
-        )
-        return owned, after
+        claim = Changes(begun=(task,), more=_sandbox_rows(fence, conversation, None, sandbox))
+        after = self.record(fence, run, claim, name="request-sandbox")
+        return _owning(conversation, sandbox), after
+
+    def replace_sandbox(
+        self, fence: Fence, conversation: Conversation, run: Run, task: Task, sandbox: Sandbox
+    ) -> tuple[Conversation, Run]:
+        """A further try to start a sandbox: the task's next attempt names a new one (NOD-054).
+
+        Condition: as `retake`; the conversation's sandbox is the one that failed. Raises `ConditionFailed`.
+        """
+        rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
+        after = self.retake(fence, run, task, *rows, name="replace-sandbox")
+        return _owning(conversation, sandbox), after
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
         after = begin(settle(run, changes.settled), changes.begun)
@@ -145,3 +141,29 @@ def _settled(run: Run, task: Task) -> Put:
 def _commands(commands: Iterable[Command]) -> Iterable[Put]:
     for command in commands:
         yield Put(stored(command_key(command.sandbox, command.id), command), when=Absent())
+
+
+def _sandbox_rows(
+    fence: Fence, conversation: Conversation, former: str | None, sandbox: Sandbox
+) -> tuple[Operation, ...]:
+    same = Absent("sandbox") if former is None else Equals("sandbox", former)
+    owner = Update(
+        conversation_key(conversation.id),
+        when=both(fence.on_conversation, same),
+        assign={
+            "sandbox": sandbox.id,
+            "sandboxes": conversation.sandboxes + 1,
+            "attempts": conversation.attempts + 1,
+        },
+        remove=("outbox",),
+    )
+    return owner, Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent())
+
+
+def _owning(conversation: Conversation, sandbox: Sandbox) -> Conversation:
+    return replace(
+        conversation,
+        sandbox=sandbox.id,
+        sandboxes=conversation.sandboxes + 1,
+        attempts=conversation.attempts + 1,
+    )

@@ -240,7 +240,8 @@ class Result:
 class Task:
     """A step of the journal.
 
-    `number` counts rounds or calls of the turn (for the step's name); `reserved` and `cost` are USD (`cost`
+    `number` counts rounds or calls of the turn (for the step's name); `sandbox` is where its command runs
+    (the command's id is a function of run and key); `reserved` and `cost` are USD (`cost`
     None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
     round's assistant message record, `calls` its planned calls.
     """
@@ -265,7 +266,7 @@ class Task:
     lifetime: str = "turn"
     on_failure: str = "absorb"
     input: Text | None = None
-    command: str | None = None
+    sandbox: str | None = None
     reserved: Decimal | None = None
     cost: Decimal | None = None
     usage: Usage | None = None

@@ -1,0 +1,196 @@
+"""The tool calls of a model's message: their claims, their commands, their results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nodus_core.conversations import commands, rounds
+from nodus_core.conversations.ports import AGAIN, Directive
+from nodus_core.conversations.preparation import pause
+from nodus_core.conversations.session import Session
+from nodus_core.conversations.transcript import tool_result
+from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
+from nodus_core.journal.steps import Changes
+from nodus_core.kernel import ids
+from nodus_core.kernel.decide import Ask
+from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
+from nodus_core.kernel.progress import fits
+from nodus_core.kernel.states import FINAL_TASKS, Guarantee, SandboxState, TaskKind, TaskState
+from nodus_core.sandboxes.outcome import Outcome
+from nodus_core.sandboxes.tools import Misuse, Order, plan
+
+MOST_AT_ONCE = 30
+"""Calls of one message that one commit begins (a task and a command row each, within 100 operations)."""
+
+LIMIT_REACHED = "The tool limit of this turn is reached; this call was not run. Give your final answer."
+CUT_OFF = "Your reply was cut off by the output limit, so none of its calls was run. Send a shorter one."
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """What becomes of a message's calls: all of them, those refused at once, and those that begin."""
+
+    calls: tuple[PlannedCall, ...]
+    refused: tuple[Task, ...] = ()
+    begun: tuple[Task, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool) -> CallPlan:
+    """The plan for a fresh reply; what does not fit into one commit is placed by the next ones."""
+    first = session.open_run.calls
+    plans = tuple(
+        PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
+        for index, call in enumerate(reply.message.calls)
+    )
+    alive = session.sandbox is not None and session.sandbox.state is SandboxState.RUNNING
+    if not alive and not was_cut:
+        return CallPlan(plans)
+    tasks = _tasks(session, parent, plans[:MOST_AT_ONCE], reply.message, was_cut=was_cut)
+    return CallPlan(plans, *tasks)
+
+
+def place(session: Session, calls: Sequence[PlannedCall]) -> None:
+    """Begins calls of the last message that have not begun."""
+    key = ids.round_key(session.open_run.rounds)
+    parent, message = session.tasks[key], rounds.transcript(session).replies[key]
+    was_cut = parent.result is not None and parent.result.error is not None
+    refused, begun, rows = _tasks(session, parent, tuple(calls[:MOST_AT_ONCE]), message, was_cut=was_cut)
+    session.record(Changes(settled=refused, begun=begun, commands=rows))
+    if begun:
+        commands.ring(session)
+    hear(session)
+
+
+def watch(session: Session, tasks: Sequence[Task]) -> Directive | None:
+    """Waits for running calls; settles what has ended, and claims the next round with the last of them."""
+    news = commands.wait_for(session, tasks)
+    if news.outcomes:
+        settled = tuple(
+            commands.settled(session, task, news.outcomes[task.key])
+            for task in tasks
+            if task.key in news.outcomes
+        )
+        _settle(session, settled)
+        return None
+    if news.stopped:
+        return None
+    return AGAIN if session.remaining() < commands.WAIT_S * 2 else pause(session, tuple(tasks))
+
+
+def cut(session: Session, keys: Sequence[str]) -> Directive | None:
+    """Ends what is open of a stopped run, waits until it has joined, and settles it (NOD-045, NOD-046)."""
+    tasks = session.ports.journal.tasks(session.open_run.uid, keys)
+    running = tuple(task for task in tasks.values() if task.sandbox and task.key != ids.SANDBOX)
+    outcomes: dict[str, Outcome] = {}
+    if running:
+        commands.cancel(session, running)
+        outcomes = commands.wait_for(session, running).outcomes
+        if len(outcomes) < len(running):
+            return pause(session, tuple(task for task in running if task.key not in outcomes))
+    session.cut([_canceled(session, task, outcomes.get(task.key)) for task in tasks.values()])
+    return None
+
+
+def hear(session: Session) -> None:
+    """Once every call of the last message is settled, the model hears the results, in declared order."""
+    key = ids.round_key(session.open_run.rounds)
+    last = session.tasks[key]
+    results = [session.tasks.get(call.key) for call in last.calls]
+    if not results or not all(task is not None and task.state in FINAL_TASKS for task in results):
+        return
+    transcript = rounds.transcript(session)
+    texts = [task.result.text if task and task.result else None for task in results]
+    transcript.add_results(
+        tool_result(call.id, task, session.text(text) if text else "")
+        for call, task, text in zip(transcript.replies[key].calls, results, texts, strict=True)
+        if task is not None
+    )
+
+
+def _settle(session: Session, settled: tuple[Task, ...]) -> None:
+    """Records results; when the next thing is a model round, its claim goes into the same commit."""
+    after = session.decide_after(settled)
+    begun: tuple[Task, ...] = ()
+    if isinstance(after, Ask) and after.task is None:
+        session.tasks = {**session.tasks, **{task.key: task for task in settled}}
+        hear(session)
+        claim = rounds.round_claim(session, after.round)
+        begun = (claim,) if fits(session.open_run, claim.reserved or ZERO) else ()
+    session.record(Changes(settled=settled, begun=begun))
+
+
+def _tasks(
+    session: Session,
+    parent: Task,
+    plans: tuple[PlannedCall, ...],
+    message: AssistantMessage,
+    *,
+    was_cut: bool,
+) -> tuple[tuple[Task, ...], tuple[Task, ...], tuple[Command, ...]]:
+    """Tasks refused at once, tasks that begin, and their command rows."""
+    by_key = {ids.call_key(parent.number, index): call for index, call in enumerate(message.calls)}
+    refused: list[Task] = []
+    begun: list[Task] = []
+    rows: list[Command] = []
+    for planned_call in plans:
+        call = by_key[planned_call.key]
+        task = _task(session, parent, planned_call, call)
+        match _order(session, planned_call, call, was_cut=was_cut):
+            case Misuse(text=text):
+                refused.append(_refused(session, task, text))
+            case Order() as order:
+                begun.append(task)
+                rows.append(commands.new_command(session, _sandbox(session), task.key, order))
+    return tuple(refused), tuple(begun), tuple(rows)
+
+
+def _order(session: Session, planned_call: PlannedCall, call: ToolCall, *, was_cut: bool) -> Order | Misuse:
+    if was_cut:
+        return Misuse(CUT_OFF)
+    if call.error is not None:
+        return Misuse(call.error)
+    if planned_call.number > session.context.max_tool_calls:
+        return Misuse(LIMIT_REACHED)
+    return plan(call.name, call.arguments, session.context.working_dir, session.context.env)
+
+
+def _task(session: Session, parent: Task, planned_call: PlannedCall, call: ToolCall) -> Task:
+    return Task(
+        run=parent.run,
+        key=planned_call.key,
+        kind=TaskKind.TOOL,
+        tool=planned_call.tool,
+        state=TaskState.RUNNING,
+        guarantee=Guarantee.AT_MOST_ONCE,
+        number=planned_call.number,
+        parent=parent.key,
+        placer=parent.key,
+        head=parent.key,
+        started_at=session.ports.clock.now(),
+        claim=session.claim(),
+        input=session.keep(call.arguments),
+        sandbox=_sandbox(session) if session.conversation.sandbox else None,
+    )
+
+
+def _refused(session: Session, task: Task, text: str) -> Task:
+    return replace(
+        task,
+        state=TaskState.FAILED,
+        finished_at=task.started_at,
+        result=Result(text=session.keep(text), is_error=True, error="Refused"),
+    )
+
+
+def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
+    """A task of a stopped run: what it really came to is kept, whatever else is canceled."""
+    if result is not None and result.state in (TaskState.UNCERTAIN, TaskState.COMPLETED):
+        return commands.settled(session, task, result)
+    return replace(task, state=TaskState.CANCELED, finished_at=session.ports.clock.now())
+
+
+def _sandbox(session: Session) -> str:
+    if session.conversation.sandbox is None:
+        raise CorruptRow(f"conversation {session.conversation.id}: a command without a sandbox")
+    return session.conversation.sandbox

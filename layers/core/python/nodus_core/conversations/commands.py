@@ -1,0 +1,192 @@
+"""Waiting for commands: the command rows are the truth, the bell only makes the daemon look sooner.
+
+claimed in the journal ─► ring ─► look at the rows with a growing interval, for at most 10 s
+                                    ├─ done: settle                (and claim what is next)
+                                    ├─ stop: back to deciding
+                                    └─ still running: ask for a kick, rest
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodus_core.conversations.session import Session
+from nodus_core.kernel import ids
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow
+from nodus_core.kernel.objects import Command, Result, Sandbox, Task
+from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
+from nodus_core.sandboxes.tools import Order
+
+WAIT_S = 10.0
+"""Seconds for which a worker waits for commands before it lets the line rest (design: hot loop)."""
+
+FIRST_INTERVAL_S = 0.01
+LAST_INTERVAL_S = 0.5
+
+PROBE_S = 5.0
+"""Seconds without news after which the provider is asked whether the sandbox's task still runs."""
+
+OVER = (CommandState.DONE, CommandState.LOST, CommandState.WITHDRAWN)
+
+
+@dataclass(frozen=True)
+class News:
+    """What one wait brought: outcomes by task key; `stopped` when the run got a stop marker meanwhile."""
+
+    outcomes: dict[str, Outcome]
+    stopped: bool = False
+
+
+def new_command(session: Session, sandbox: str, key: str, order: Order) -> Command:
+    """The pending row of a task's command: the same task, the same id, the same digest."""
+    request = canonical(order.request)
+    return Command(
+        sandbox=sandbox,
+        id=ids.command_id(session.open_run.uid, key),
+        kind=order.kind,
+        request=session.keep(request),
+        digest=ids.digest(canonical({"kind": order.kind, "request": order.request})),
+        state=CommandState.PENDING,
+        created_at=session.ports.clock.now(),
+    )
+
+
+def canonical(value: dict[str, Any]) -> str:
+    """JSON that is the same text for the same value."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def ring(session: Session) -> None:
+    """Asks the daemon to look now; a bell that is not heard only costs time."""
+    if session.sandbox is not None and session.sandbox.connection is not None:
+        session.ports.bell.ring(session.sandbox.connection)
+
+
+def wait_for(session: Session, tasks: Sequence[Task]) -> News:
+    """Outcomes of those of the tasks' commands that have ended, all of them if they end in time."""
+    clock = session.ports.clock
+    started, interval, probed = clock.now(), FIRST_INTERVAL_S, 0.0
+    while True:
+        sandbox, commands, stopped = _look(session, tasks)
+        over = [command.state in OVER for command in commands]
+        waited = (clock.now() - started).total_seconds()
+        if all(over) or stopped or waited >= WAIT_S:
+            return News(_outcomes(session, tasks, commands), stopped)
+        if sandbox.state is SandboxState.GONE:
+            write_off(session, sandbox, commands)
+            continue
+        if waited - probed >= PROBE_S:
+            probed = waited
+            probe(session, sandbox)
+        clock.sleep(interval)
+        interval = min(interval * 1.5, LAST_INTERVAL_S)
+
+
+def ask_for_kick(session: Session, tasks: Sequence[Task]) -> bool:
+    """Wants a kick at the end of each command. False when one has ended already: look again."""
+    try:
+        for task in tasks:
+            sandbox, name = _place(session, task)
+            session.ports.journal.sandboxes.want_command(sandbox, name)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def cancel(session: Session, tasks: Sequence[Task]) -> None:
+    """Withdraws commands that no daemon has, and asks the daemon to end the others (NOD-045)."""
+    sandboxes, now = session.ports.journal.sandboxes, session.ports.clock.now()
+    for task in tasks:
+        sandbox, name = _place(session, task)
+        try:
+            sandboxes.withdraw_command(sandbox, name, now)
+        except ConditionFailed as lost:
+            if lost.current[0].get("state") == CommandState.CLAIMED.value:
+                sandboxes.cancel_command(sandbox, name)
+    ring(session)
+
+
+def probe(session: Session, sandbox: Sandbox) -> None:
+    """Asks the provider: a task that has ended takes its sandbox with it."""
+    if sandbox.task is None:
+        return
+    report = session.ports.tasks.state(sandbox.task)
+    if report.phase in ("stopped", "missing"):
+        session.ports.journal.sandboxes.gone(sandbox.id, report.reason or f"its task is {report.phase}")
+
+
+def end_task(session: Session, sandbox: Sandbox, reason: str) -> None:
+    """Asks the provider to end a sandbox's task, also one whose start was never noted."""
+    task = sandbox.task or session.ports.tasks.find(sandbox.id)
+    if task is not None:
+        session.ports.tasks.stop(task, reason)
+
+
+def write_off(session: Session, sandbox: Sandbox, commands: Sequence[Command]) -> None:
+    """Commands of a sandbox that is gone: claimed ones are lost, the others certainly never ran."""
+    sandboxes, now = session.ports.journal.sandboxes, session.ports.clock.now()
+    for command in commands:
+        if command.state in OVER:
+            continue
+        try:
+            if command.state is CommandState.CLAIMED:
+                sandboxes.lose_command(sandbox.id, command.id, now)
+            else:
+                sandboxes.withdraw_command(sandbox.id, command.id, now)
+        except ConditionFailed:
+            continue  # the daemon's last word came first: it is read in the next look
+
+
+def settled(session: Session, task: Task, result: Outcome) -> Task:
+    """The final task of an outcome."""
+    return replace(
+        task,
+        state=result.state,
+        finished_at=session.ports.clock.now(),
+        result=Result(
+            text=session.keep(result.text),
+            is_error=result.is_error,
+            error=result.error,
+            exit_code=result.exit_code,
+            raw_bytes=result.raw_bytes,
+            dropped_bytes=result.dropped_bytes,
+        ),
+    )
+
+
+def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Command], bool]:
+    journal = session.ports.journal
+    sandbox_id = _place(session, tasks[0])[0]
+    sandbox = journal.sandbox(sandbox_id)
+    run = journal.run(session.open_run.uid)
+    rows = journal.commands(sandbox_id, [_place(session, task)[1] for task in tasks])
+    commands = [row for row in rows if row is not None]
+    if sandbox is None or run is None or len(commands) != len(tasks):
+        raise CorruptRow(f"run {session.open_run.uid}: a claimed command or its sandbox has no row")
+    session.sandbox = sandbox
+    newly_stopped = run.stop is not None and session.open_run.stop is None
+    return sandbox, commands, newly_stopped
+
+
+def _place(session: Session, task: Task) -> tuple[str, str]:
+    if task.sandbox is None:
+        raise CorruptRow(f"task {task.run}/{task.key} waits for a command and names no sandbox")
+    return task.sandbox, ids.command_id(task.run, task.key)
+
+
+def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Command]) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    for task, command in zip(tasks, commands, strict=True):
+        match command.state:
+            case CommandState.DONE:
+                text = session.text(command.result) if command.result else "{}"
+                found[task.key] = outcome(command.kind, text)
+            case CommandState.LOST:
+                found[task.key] = LOST
+            case CommandState.WITHDRAWN:
+                found[task.key] = CANCELED if session.open_run.stop else WITHDRAWN
+            case _:
+                pass
+    return found

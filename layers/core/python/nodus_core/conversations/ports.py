@@ -1,0 +1,57 @@
+"""What the worker of a line needs from outside, and what it answers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from nodus_core.conversations.context import ModelChoice
+from nodus_core.inference.catalogue import Family
+from nodus_core.inference.exchange import ModelReply, ModelRequest
+from nodus_core.inference.target import Target
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.payloads import Payloads
+from nodus_core.journal.ports import Bell, Clock, Ids, SandboxTasks
+
+
+class Models(Protocol):
+    """The models that the operator offers, and the calls to them."""
+
+    def target(self, choice: ModelChoice, family: str | None) -> Target:
+        """Where a turn's calls go; `family` is the router's choice for managed models. Raises `ModelNotOffered`."""
+        ...
+
+    def families(self, choice: ModelChoice) -> tuple[Family, ...]:
+        """Managed families that the choice allows and the operator has configured."""
+        ...
+
+    def router(self) -> Target:
+        """Where routing calls go."""
+        ...
+
+    def call(self, request: ModelRequest) -> ModelReply:
+        """One call. Raises the errors of `inference.errors`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    journal: Journal
+    payloads: Payloads
+    models: Models
+    tasks: SandboxTasks
+    bell: Bell
+    clock: Clock
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Directive:
+    """What the line machine does next. `again`: at once. `soon`: at `at`. `rest`, `done`: the execution ends."""
+
+    next: Literal["again", "soon", "rest", "done"]
+    at: datetime | None = None
+
+
+AGAIN = Directive("again")
+REST = Directive("rest")
+DONE = Directive("done")

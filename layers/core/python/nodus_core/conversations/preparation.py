@@ -1,0 +1,215 @@
+"""What comes before the first model call of a run: its sandbox and its setup."""
+
+import secrets
+from dataclasses import replace
+
+from nodus_core.conversations import commands
+from nodus_core.conversations.ports import Directive
+from nodus_core.conversations.session import Session
+from nodus_core.conversations.turns import rest_until_due
+from nodus_core.journal.steps import Changes
+from nodus_core.kernel import ids, projection
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow
+from nodus_core.kernel.objects import Command, Result, Sandbox, Task
+from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
+from nodus_core.sandboxes.tools import exec_order
+
+START_WAIT_S = 10.0
+"""Seconds that a worker waits for a new sandbox's daemon before it lets the line rest."""
+
+START_LIMIT_S = 300.0
+"""Seconds after which a sandbox that has not come up counts as failed."""
+
+MOST_STARTS = 3
+"""Tries to start a sandbox (NOD-054)."""
+
+CPU_UNITS = 1024
+"""Units of one virtual processor."""
+
+SETUP_TIMEOUT_S = 3600
+
+HARD_DEADLINE_S = 24 * 3600 * 7
+"""Seconds after which a daemon ends itself whatever happens: no forgotten bill (FLD-10)."""
+
+
+def start_sandbox(session: Session, task: Task | None) -> Directive | None:
+    """Requests the run's sandbox and waits until its daemon has come up."""
+    if task is None:
+        task = _request(session)
+    sandbox = session.ports.journal.sandbox(_sandbox_of(task))
+    if sandbox is None:
+        raise CorruptRow(f"task {task.run}/{task.key}: its sandbox has no row")
+    if sandbox.task is None and sandbox.state is SandboxState.REQUESTED:
+        _launch(session, sandbox)
+    return _await(session, task, sandbox.id)
+
+
+def run_setup(session: Session, task: Task | None) -> Directive | None:
+    """Runs the setup command once, before the model (NOD-158)."""
+    if task is None:
+        task, command = setup_claim(session)
+        session.record(Changes(begun=(task,), commands=(command,)))
+        commands.ring(session)
+    news = commands.wait_for(session, (task,))
+    if not news.outcomes:
+        return None if news.stopped else pause(session, (task,))
+    session.record(Changes(settled=(commands.settled(session, task, news.outcomes[task.key]),)))
+    return None
+
+
+def setup_claim(session: Session) -> tuple[Task, Command]:
+    """The setup's task and command, not yet written."""
+    context, sandbox = session.context, session.conversation.sandbox
+    if sandbox is None or context.setup is None:
+        raise CorruptRow(f"conversation {session.conversation.id}: setup without a sandbox or a command")
+    order = exec_order(context.setup, context.working_dir, SETUP_TIMEOUT_S, context.env)
+    task = Task(
+        run=session.open_run.uid,
+        key=ids.SETUP,
+        kind=TaskKind.TOOL,
+        tool=ids.SETUP,
+        state=TaskState.RUNNING,
+        guarantee=Guarantee.AT_MOST_ONCE,
+        number=1,
+        started_at=session.ports.clock.now(),
+        claim=session.claim(),
+        input=session.keep(context.setup),
+        sandbox=sandbox,
+    )
+    return task, commands.new_command(session, sandbox, task.key, order)
+
+
+def pause(session: Session, tasks: tuple[Task, ...]) -> Directive | None:
+    """Lets the line rest until a command ends; None when one has ended meanwhile."""
+    if not commands.ask_for_kick(session, tasks):
+        return None
+    return rest_until_due(session, 60)
+
+
+def _request(session: Session) -> Task:
+    now, head = session.ports.clock.now(), session.conversation
+    sandbox = _new_sandbox(session, head.sandboxes + 1)
+    task = Task(
+        run=session.open_run.uid,
+        key=ids.SANDBOX,
+        kind=TaskKind.TOOL,
+        tool=ids.SANDBOX,
+        state=TaskState.RUNNING,
+        guarantee=Guarantee.EXACTLY_ONCE,
+        number=1,
+        started_at=now,
+        claim=session.claim(),
+        sandbox=sandbox.id,
+    )
+    session.conversation, session.run = session.ports.journal.steps.request_sandbox(
+        session.fence, head, session.open_run, task, sandbox
+    )
+    session.tasks = {**session.tasks, task.key: task}
+    session.fresh.add(task.key)
+    return task
+
+
+def _new_sandbox(session: Session, ordinal: int) -> Sandbox:
+    return Sandbox(
+        id=ids.sandbox_id(session.conversation.id, ordinal),
+        conversation=session.conversation.id,
+        state=SandboxState.REQUESTED,
+        enrol_hash="",
+        created_at=session.ports.clock.now(),
+        image=session.context.image,
+        egress=session.context.egress,
+    )
+
+
+def _launch(session: Session, sandbox: Sandbox) -> None:
+    """Asks the provider for the task, unless a worker before this one did and died before it noted it.
+
+    The enrolment code is made here and only its hash is kept: a code that no task was given is replaced.
+    """
+    existing = session.ports.tasks.find(sandbox.id)
+    if existing is not None:
+        session.ports.journal.sandboxes.note_task(sandbox.id, existing)
+        return
+    code = secrets.token_urlsafe(24)
+    session.ports.journal.sandboxes.issue_code(sandbox.id, ids.digest(code))
+    task = session.ports.tasks.run(
+        sandbox.id,
+        {
+            "NODUS_SANDBOX_ID": sandbox.id,
+            "NODUS_ENROL_CODE": code,
+            "NODUS_WORKSPACE": session.context.working_dir,
+            "NODUS_HARD_DEADLINE_S": str(HARD_DEADLINE_S),
+        },
+        cpu=session.context.cpu * CPU_UNITS,
+        memory=session.context.memory,
+        tags={"nodus:run": session.conversation.id, "nodus:egress": session.context.egress},
+    )
+    session.ports.journal.sandboxes.note_task(sandbox.id, task)
+
+
+def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
+    clock, started, interval = session.ports.clock, session.ports.clock.now(), 0.02
+    while True:
+        sandbox = session.ports.journal.sandbox(sandbox_id)
+        if sandbox is None:
+            raise CorruptRow(f"sandbox {sandbox_id} has no row")
+        session.sandbox = sandbox
+        if sandbox.state is SandboxState.RUNNING:
+            return _came_up(session, task, sandbox)
+        if sandbox.state is not SandboxState.REQUESTED:
+            return _start_failed(session, task, sandbox)
+        waited = (clock.now() - started).total_seconds()
+        if waited >= START_WAIT_S or session.remaining() < START_WAIT_S:
+            return _rest_for_start(session, task, sandbox)
+        clock.sleep(interval)
+        interval = min(interval * 1.3, 0.5)
+
+
+def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
+    done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now())
+    status = projection.with_sandbox(session.object.status, session.conversation, sandbox, "Running")
+    session.record(Changes(settled=(done,), more=session.projected(status)))
+
+
+def _rest_for_start(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:
+    age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
+    commands.probe(session, sandbox)
+    if age >= START_LIMIT_S:
+        session.ports.journal.sandboxes.gone(sandbox.id, f"no daemon after {START_LIMIT_S:.0f} s")
+        return None
+    try:
+        session.ports.journal.sandboxes.want_sandbox(sandbox.id)
+    except ConditionFailed:
+        return None
+    return rest_until_due(session, 30)
+
+
+def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> None:
+    """Tries again with a new sandbox, at most three times; the reason stays on the step."""
+    commands.end_task(session, sandbox, "its start has failed")
+    if task.attempt < MOST_STARTS:
+        again = _new_sandbox(session, session.conversation.sandboxes + 1)
+        retaken = replace(task, attempt=task.attempt + 1, claim=session.claim(), sandbox=again.id)
+        session.conversation, session.run = session.ports.journal.steps.replace_sandbox(
+            session.fence, session.conversation, session.open_run, retaken, again
+        )
+        session.tasks = {**session.tasks, task.key: retaken}
+        return
+    reason = sandbox.reason or "it did not come up"
+    failed = replace(
+        task,
+        state=TaskState.FAILED,
+        finished_at=session.ports.clock.now(),
+        result=Result(
+            text=session.keep(f"The sandbox could not be started: {reason}"),
+            is_error=True,
+            error="SandboxStartFailed",
+        ),
+    )
+    session.record(Changes(settled=(failed,)))
+
+
+def _sandbox_of(task: Task) -> str:
+    if task.sandbox is None:
+        raise CorruptRow(f"task {task.run}/{task.key} names no sandbox")
+    return task.sandbox

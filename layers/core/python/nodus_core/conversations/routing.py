@@ -1,0 +1,94 @@
+"""Choosing the turn's model: managed turns are routed by a small model call of their own (NOD-056)."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from nodus_core.conversations import rounds
+from nodus_core.conversations.ports import AGAIN, Directive
+from nodus_core.conversations.selection import Selection
+from nodus_core.conversations.session import Session
+from nodus_core.conversations.turns import rest
+from nodus_core.inference import pricing, routing
+from nodus_core.inference.catalogue import Family
+from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
+from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
+from nodus_core.journal.steps import Changes
+from nodus_core.kernel import ids
+from nodus_core.kernel.decide import Rest
+from nodus_core.kernel.objects import ZERO, Result, Task
+from nodus_core.kernel.progress import fits
+from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+
+log = logging.getLogger(__name__)
+
+
+def choose_model(session: Session, task: Task | None) -> Directive | None:
+    """Asks the router which family serves this prompt; when it cannot tell, the fallback serves it (NOD-059)."""
+    families = session.ports.models.families(session.context.model)
+    only = routing.settled(families)
+    if only is not None and task is None:
+        _settle(session, _task(session, ZERO, None), only)
+        return None
+    if session.remaining() < rounds.CALL_TIME_S:
+        return AGAIN
+    request = _request(session, families)
+    if task is None:
+        task = _task(session, pricing.upper_bound(request), request.target.shown_name)
+        if not fits(session.open_run, task.reserved or ZERO):
+            return rest(session, Rest("MaxCostReached"))
+        session.record(Changes(begun=(task,)))
+    elif task.key not in session.fresh:
+        task = session.retake(task, resent=task.claim is not None)
+    reply = _ask_router(session, request)
+    if reply is None:
+        _settle(session, task, routing.fallback(families))
+    else:
+        _settle(session, rounds.settled_call(session, task, request, reply), routing.routed(reply, families))
+    return None
+
+
+def _task(session: Session, reserved: Decimal | None, model: str | None) -> Task:
+    """The routing step with its reserve, not yet written."""
+    return Task(
+        run=session.open_run.uid,
+        key=ids.ROUTE,
+        kind=TaskKind.MODEL,
+        tool=ids.ROUTE,
+        state=TaskState.RUNNING,
+        guarantee=Guarantee.AT_LEAST_ONCE,
+        number=1,
+        started_at=session.ports.clock.now(),
+        claim=session.claim(),
+        reserved=reserved,
+        model=model,
+    )
+
+
+def _request(session: Session, families: Sequence[Family]) -> ModelRequest:
+    prompt = rounds.transcript(session).messages[-1]
+    text = prompt.text if isinstance(prompt, UserMessage) else ""
+    prefix = f"call_{session.open_run.turn}_route_"
+    return routing.routing_request(text, families, session.ports.models.router(), prefix)
+
+
+def _ask_router(session: Session, request: ModelRequest) -> ModelReply | None:
+    try:
+        return session.ports.models.call(request)
+    except (ModelRefusedRequest, ModelUnavailable, ModelOutcomeUnknown) as error:
+        log.warning("router of run %s: %s; the fallback serves the turn", session.open_run.uid, error)
+        return None
+
+
+def _settle(session: Session, task: Task, choice: routing.Choice) -> None:
+    """Records the choice with the routing step; without a reply the step cost nothing that we know of."""
+    target = session.ports.models.target(session.context.model, choice.family)
+    session.run = replace(session.open_run, selection=Selection(target, choice.chosen_by).to_json())
+    done = replace(
+        task,
+        state=TaskState.COMPLETED,
+        finished_at=task.finished_at or session.ports.clock.now(),
+        result=Result(text=session.keep(f"{target.shown_name} ({choice.chosen_by})")),
+    )
+    session.record(Changes(settled=(done,)))

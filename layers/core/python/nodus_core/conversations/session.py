@@ -1,0 +1,154 @@
+"""One worker's sight of one line: what it has read, under which fence, and what it has committed since.
+
+The sight is kept current by the worker's own commits; when a condition fails, it is read anew.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodus_core.conversations.context import Context
+from nodus_core.conversations.ports import Ports
+from nodus_core.conversations.transcript import Transcript
+from nodus_core.journal.fence import Fence
+from nodus_core.journal.objects import next_version, projection
+from nodus_core.journal.payloads import Scope
+from nodus_core.journal.steps import Changes
+from nodus_core.journal.store import Operation
+from nodus_core.kernel import ids
+from nodus_core.kernel.decide import Decision, Plan, View, decide
+from nodus_core.kernel.errors import CorruptRow, Fenced
+from nodus_core.kernel.objects import Claim, Conversation, Object, Run, Sandbox, Task, Turn
+from nodus_core.kernel.progress import begin, settle
+from nodus_core.kernel.text import Text
+
+
+@dataclass
+class Session:
+    """State of one invocation. `fresh` are the tasks that this very invocation has claimed."""
+
+    ports: Ports
+    fence: Fence
+    remaining: Callable[[], float]
+    context: Context
+    object: Object
+    conversation: Conversation
+    run: Run | None = None
+    turn: Turn | None = None
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    sandbox: Sandbox | None = None
+    transcript: Transcript | None = None
+    fresh: set[str] = field(default_factory=set[str])
+
+    @property
+    def scope(self) -> Scope:
+        """Where the conversation's large texts stand."""
+        return Scope(self.conversation.object.org, self.conversation.id)
+
+    @property
+    def open_run(self) -> Run:
+        if self.run is None:
+            raise CorruptRow(f"conversation {self.conversation.id}: a step without an open run")
+        return self.run
+
+    @property
+    def open_turn(self) -> Turn:
+        if self.turn is None:
+            raise CorruptRow(f"conversation {self.conversation.id}: a step without an open turn")
+        return self.turn
+
+    # --- sight ---
+
+    def view(self) -> View:
+        return View(
+            conversation=self.conversation,
+            plan=Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus"),
+            run=self.run,
+            tasks=self.tasks,
+            sandbox=self.sandbox,
+            prepared=self.turn is not None and self.turn.number > 1,
+        )
+
+    def reload(self) -> None:
+        """Reads everything anew. Raises `Fenced` when the line has another owner."""
+        journal = self.ports.journal
+        head = journal.conversation(self.conversation.id)
+        if head is None or not owns(self.fence, head):
+            raise Fenced(f"line {self.conversation.id}: generation {self.fence.generation} has lost it")
+        obj = journal.object(head.object)
+        self.conversation = head
+        self.object = obj or self.object
+        self.sandbox = journal.sandbox(head.sandbox) if head.sandbox else None
+        self.look_at_run(journal.run(head.run) if head.run else None)
+
+    def look_at_run(self, run: Run | None) -> None:
+        """Reads the turn and the tasks that decisions about an open run need."""
+        journal = self.ports.journal
+        self.run = run
+        if run is None:
+            self.turn, self.tasks = None, {}
+            return
+        if self.turn is None or self.turn.run != run.uid:
+            self.turn = journal.turn(run.conversation, run.turn)
+            self.transcript = None
+        names = [ids.SANDBOX, ids.SETUP, ids.ROUTE, ids.round_key(run.rounds)]
+        self.tasks = journal.tasks(run.uid, [*names, *sorted(run.open - set(names))])
+        last = self.tasks.get(ids.round_key(run.rounds))
+        if last is not None:
+            missing = [call.key for call in last.calls if call.key not in self.tasks]
+            self.tasks |= journal.tasks(run.uid, missing)
+
+    # --- commits on the run ---
+
+    def decide_after(self, settled: Sequence[Task], begun: Sequence[Task] = ()) -> Decision:
+        """What would come next once these tasks have settled and begun."""
+        run = begin(settle(self.open_run, settled), begun)
+        tasks = {**self.tasks, **{task.key: task for task in (*settled, *begun)}}
+        return decide(replace(self.view(), run=run, tasks=tasks))
+
+    def record(self, changes: Changes) -> None:
+        """Settles and claims in one commit; the sight follows it."""
+        self.run = self.ports.journal.steps.record(self.fence, self.open_run, changes)
+        self._follow((*changes.settled, *changes.begun))
+        self.fresh |= {task.key for task in changes.begun}
+
+    def cut(self, tasks: Sequence[Task]) -> None:
+        """Settles open tasks of a stopped run."""
+        self.run = self.ports.journal.steps.cut(self.fence, self.open_run, tasks)
+        self._follow(tasks)
+
+    def retake(self, task: Task, *, resent: bool) -> Task:
+        """Takes over an interrupted task: a further attempt, counted as resent where it may have run."""
+        again = replace(
+            task, attempt=task.attempt + 1, resent=task.resent + (1 if resent else 0), claim=self.claim()
+        )
+        self.run = self.ports.journal.steps.retake(self.fence, self.open_run, again)
+        self._follow((again,))
+        self.fresh.add(again.key)
+        return again
+
+    def claim(self) -> Claim:
+        return Claim(self.fence.claimant, self.fence.generation, self.ports.clock.now())
+
+    def _follow(self, tasks: Sequence[Task]) -> None:
+        self.tasks = {**self.tasks, **{task.key: task for task in tasks}}
+
+    # --- texts and the projection ---
+
+    def keep(self, text: str) -> Text:
+        """Stores a text (in the payload store when it is long); what is no Unicode becomes `?` (FLD-08)."""
+        return self.ports.payloads.put(self.scope, text.encode(errors="replace").decode())
+
+    def text(self, text: Text) -> str:
+        return self.ports.payloads.get(self.scope, text)
+
+    def projected(self, status: dict[str, Any]) -> tuple[Operation, Operation]:
+        """Operations that show `status`; take effect with the commit they are part of."""
+        now = self.ports.clock.now()
+        self.object = replace(self.object, status=status, version=next_version(self.object.version, now))
+        return projection(self.object, now)
+
+
+def owns(fence: Fence, head: Conversation) -> bool:
+    """Whether the fence still holds in a conversation's head."""
+    return head.line.generation == fence.generation and head.line.claimant == fence.claimant

@@ -1,0 +1,96 @@
+"""The conversation as the model sees it, rebuilt from the journal once per invocation and then appended to."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nodus_core.inference.exchange import (
+    AssistantMessage,
+    Message,
+    ToolResult,
+    ToolResults,
+    UserMessage,
+)
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.payloads import Payloads, Scope
+from nodus_core.kernel import ids
+from nodus_core.kernel.decide import CUT
+from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.objects import Conversation, Task
+from nodus_core.kernel.text import Text
+
+CUT_NOTE = "[Your last reply was cut off by the output limit. Go on with a shorter one.]"
+
+
+@dataclass
+class Transcript:
+    """Messages in order. `replies` keeps the assistant messages of the open turn by round key."""
+
+    messages: list[Message] = field(default_factory=list[Message])
+    replies: dict[str, AssistantMessage] = field(default_factory=dict[str, AssistantMessage])
+
+    def add_prompt(self, text: str) -> None:
+        self.messages.append(UserMessage(text))
+
+    def add_reply(self, key: str, message: AssistantMessage, *, was_cut: bool) -> None:
+        self.messages.append(message)
+        self.replies[key] = message
+        if was_cut and not message.calls:
+            self.messages.append(UserMessage(CUT_NOTE))
+
+    def add_results(self, results: Iterable[ToolResult]) -> None:
+        self.messages.append(ToolResults(tuple(results)))
+
+
+def read_transcript(
+    journal: Journal, payloads: Payloads, scope: Scope, conversation: Conversation
+) -> Transcript:
+    """The transcript up to what is settled: every opened turn's prompt, its rounds, and the results of their calls.
+
+    Results stand in the order in which their calls were declared, whatever finished first (FLD-05).
+    """
+    transcript = Transcript()
+    for number in range(1, conversation.opened + 1):
+        transcript.replies.clear()
+        turn = journal.turn(conversation.id, number)
+        entry = turn and journal.input(conversation.id, turn.input)
+        if turn is None or entry is None:
+            raise CorruptRow(f"conversation {conversation.id}: turn {number} or its input is missing")
+        transcript.add_prompt(payloads.get(scope, entry.text))
+        tasks = {task.key: task for task in journal.all_tasks(turn.run)}
+        _add_rounds(transcript, tasks, _texts(payloads, scope, tasks.values()))
+    return transcript
+
+
+def _texts(payloads: Payloads, scope: Scope, tasks: Iterable[Task]) -> dict[tuple[str, str], str]:
+    """Message and result texts of tasks, fetched together, by task key and `message` or `result`."""
+    wanted: dict[tuple[str, str], Text] = {}
+    for task in tasks:
+        if task.message is not None:
+            wanted[task.key, "message"] = task.message
+        elif task.result is not None and task.result.text is not None:
+            wanted[task.key, "result"] = task.result.text
+    return dict(zip(wanted, payloads.get_many(scope, list(wanted.values())), strict=True))
+
+
+def _add_rounds(transcript: Transcript, tasks: dict[str, Task], texts: dict[tuple[str, str], str]) -> None:
+    number = 1
+    while (task := tasks.get(ids.round_key(number))) is not None:
+        record = texts.get((task.key, "message"))
+        if record is None:
+            return
+        message = AssistantMessage.from_record(json.loads(record))
+        was_cut = task.result is not None and task.result.error == CUT
+        transcript.add_reply(task.key, message, was_cut=was_cut)
+        settled = [tasks.get(planned.key) for planned in task.calls]
+        if task.calls and all(item is not None and item.finished_at for item in settled):
+            transcript.add_results(
+                tool_result(call.id, item, texts.get((item.key, "result"), ""))
+                for call, item in zip(message.calls, settled, strict=True)
+                if item is not None
+            )
+        number += 1
+
+
+def tool_result(call_id: str, task: Task, text: str) -> ToolResult:
+    return ToolResult(call_id, text, is_error=task.result is not None and task.result.is_error)

@@ -1,0 +1,164 @@
+"""Opening and finishing turns, and what follows when a conversation takes no more input."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from nodus_core.conversations.commands import end_task
+from nodus_core.conversations.ports import DONE, REST, Directive
+from nodus_core.conversations.selection import CONFIGURED, Selection
+from nodus_core.conversations.session import Session
+from nodus_core.kernel import ids, projection
+from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
+from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.objects import Hold, Run, Turn
+from nodus_core.kernel.states import RunState, SandboxState, TurnState
+from nodus_core.kernel.text import cut, preview
+
+PROMPT_PREVIEW = 1024
+"""Bytes of a turn's prompt in `status.turns` (NODQ-24)."""
+
+WAITS = {
+    "MessageWait": "The run waits for a message.",
+    "NeedsResolution": (
+        "The outcome of a step is not known, and it is not repeated. Look at `unresolved`; then cancel the run."
+    ),
+    "MaxCostReached": (
+        "The next model call does not fit under the run's cost cap. Cancel the run and start a new one with a "
+        "higher perRunMaxCostUSD."
+    ),
+}
+
+
+def open_turn(session: Session, decision: OpenTurn) -> None:
+    """The next input becomes a turn, with a run under what is left of the cap."""
+    head, now = session.conversation, session.ports.clock.now()
+    entry = session.ports.journal.input(head.id, decision.number)
+    if entry is None:
+        raise CorruptRow(f"conversation {head.id}: input {decision.number} was accepted and is missing")
+    uid = ids.run_id(head.id, decision.number)
+    turn = Turn(
+        conversation=head.id,
+        number=decision.number,
+        input=entry.seq,
+        run=uid,
+        state=TurnState.OPEN,
+        prompt=cut(preview(entry.text), PROMPT_PREVIEW),
+        started_at=now,
+    )
+    choice = session.context.model
+    configured = None
+    if not session.view().plan.routed:
+        configured = Selection(session.ports.models.target(choice, None), CONFIGURED).to_json()
+    run = Run(
+        uid=uid,
+        conversation=head.id,
+        turn=turn.number,
+        state=RunState.RUNNING,
+        lines={session.fence.branch: Hold(session.fence.generation, session.fence.claimant)},
+        available=head.cap - head.spent,
+        created_at=now,
+        selection=configured,
+    )
+    status = projection.working(session.object.status, turn)
+    session.conversation = session.ports.journal.turns.open_turn(
+        session.fence, head, turn, run, session.projected(status)
+    )
+    session.run, session.turn, session.tasks = run, turn, {}
+    session.transcript = None
+
+
+def finish_turn(session: Session, decision: FinishTurn) -> None:
+    """The turn gets its answer, or the reason why it has none; its run settles."""
+    head, run, now = session.conversation, session.open_run, session.ports.clock.now()
+    last = session.tasks.get(ids.round_key(run.rounds))
+    answer = last.result.text if last and last.result and decision.state is TurnState.COMPLETED else None
+    chosen = Selection.of(run) if run.selection else None
+    turn = replace(
+        session.open_turn,
+        state=decision.state,
+        finished_at=now,
+        cost=run.spent,
+        usage=run.usage,
+        answer=answer,
+        reason=decision.reason,
+        model=chosen.target.shown_name if chosen else None,
+        chosen_by=chosen.chosen_by if chosen else None,
+    )
+    after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
+    status = projection.answered(session.object.status, after, turn, now)
+    session.conversation = session.ports.journal.turns.finish_turn(
+        session.fence, head, run, turn, session.projected(status), ends=decision.ends
+    )
+    session.run, session.turn, session.tasks = None, None, {}
+
+
+def end(session: Session) -> None:
+    """Stopped while no turn was open."""
+    status = projection.cancelling(session.object.status)
+    session.conversation = session.ports.journal.turns.end(
+        session.fence, session.conversation, session.projected(status)
+    )
+
+
+def release(session: Session, sandbox_id: str) -> Directive | None:
+    """Lets the sandbox go; the line goes on when it is gone (NOD-043, NOD-044)."""
+    ports = session.ports
+    sandbox = ports.journal.sandbox(sandbox_id)
+    if sandbox is None:
+        raise CorruptRow(f"conversation {session.conversation.id}: its sandbox {sandbox_id} has no row")
+    if sandbox.state in (SandboxState.REQUESTED, SandboxState.RUNNING):
+        ports.journal.sandboxes.release(sandbox_id)
+    if sandbox.state is not SandboxState.GONE:
+        end_task(session, sandbox, "the run has ended")
+        ports.journal.sandboxes.gone(sandbox_id, "released")
+    ports.journal.sandboxes.disown(session.fence, sandbox_id)
+    session.conversation = replace(session.conversation, sandbox=None)
+    session.sandbox = replace(sandbox, state=SandboxState.GONE)
+    return None
+
+
+def close(session: Session) -> Directive:
+    """The line is over; what people see last is written with it."""
+    head, now = session.conversation, session.ports.clock.now()
+    status = session.object.status
+    if session.sandbox is not None or "sandbox" in status:
+        status = {**status, "sandbox": {**status.get("sandbox", {}), "phase": "Deleted"}}
+    if head.stop is not None and status.get("phase") not in projection.FINAL_PHASES:
+        status = projection.canceled(status, head.stop.reason, now)
+    session.ports.journal.turns.close(session.fence, head, session.projected(status))
+    return DONE
+
+
+def rest(session: Session, decision: Rest) -> Directive | None:
+    """Lets the line go until something from outside moves it on; shows what it waits for."""
+    status = session.object.status
+    operations = ()
+    if (status.get("phase"), status.get("reason")) != ("Waiting", decision.reason):
+        unresolved = _unresolved(session) if decision.reason == "NeedsResolution" else None
+        shown = projection.waiting(
+            status, decision.reason, WAITS.get(decision.reason, decision.reason), unresolved
+        )
+        operations = session.projected(shown)
+    session.ports.journal.lines.rest(session.fence, session.conversation.bell, None, *operations)
+    return REST
+
+
+def rest_until_due(session: Session, seconds: float) -> Directive:
+    """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
+    due = session.ports.clock.now() + timedelta(seconds=seconds)
+    session.ports.journal.lines.rest(session.fence, session.conversation.bell, due)
+    return REST
+
+
+def _unresolved(session: Session) -> list[projection.Status]:
+    run = session.open_run
+    tasks = session.ports.journal.tasks(run.uid, [item.task for item in run.attention])
+    return [
+        projection.unresolved_entry(
+            ids.step_name(run.turn, item.task, tasks[item.task].tool, tasks[item.task].number),
+            tasks[item.task],
+            item.what,
+        )
+        for item in run.attention
+        if item.task in tasks
+    ]

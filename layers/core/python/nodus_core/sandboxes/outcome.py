@@ -1,0 +1,102 @@
+"""What a finished command means for its step: the result that is recorded and what the model is told."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from nodus_core.kernel.states import TaskState
+
+_KILLED = {
+    "timeout": "ended after its time-out",
+    "killed": "ended on request",
+    "oom": "ended: it used more memory than the sandbox has",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """State, text for the model, and the figures of one command. `error` is a stable word."""
+
+    state: TaskState
+    text: str
+    is_error: bool = False
+    error: str | None = None
+    exit_code: int | None = None
+    raw_bytes: int | None = None
+    dropped_bytes: int | None = None
+
+
+LOST = Outcome(
+    TaskState.UNCERTAIN,
+    "The sandbox was lost while this command ran. Whether it took effect is not known.",
+    is_error=True,
+    error="SandboxLost",
+)
+"""Never run again by itself (NOD-085)."""
+
+WITHDRAWN = Outcome(
+    TaskState.FAILED,
+    "The sandbox was gone before this command could start. It had no effect.",
+    is_error=True,
+    error="SandboxGone",
+)
+
+CANCELED = Outcome(TaskState.CANCELED, "Cancelled before it started.", is_error=True, error="Cancelled")
+
+
+def outcome(kind: str, result: str) -> Outcome:
+    """The outcome of a command from the daemon's JSON. The daemon's word is the agent's word: all is checked."""
+    values = _fields(result)
+    state = values.get("state")
+    if state == "lost":
+        return LOST
+    if state != "exited":
+        message = _text(values, "message") or _text(values, "reason") or "the sandbox gave no reason"
+        return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error="CommandFailed")
+    match kind:
+        case "exec":
+            return _exec(values)
+        case "read_file":
+            return _read(values)
+        case _:
+            return Outcome(TaskState.COMPLETED, f"Done. {_number(values, 'size') or 0} bytes.")
+
+
+def _exec(values: dict[str, Any]) -> Outcome:
+    code, reason = _number(values, "exitCode"), _text(values, "reason")
+    output = _text(values, "output") or ""
+    end = f"[exit code {code}]" if not reason else f"[{_KILLED.get(reason, reason)}; exit code {code}]"
+    separator = "" if not output or output.endswith("\n") else "\n"
+    return Outcome(
+        TaskState.TIMED_OUT if reason == "timeout" else TaskState.COMPLETED,
+        f"{output}{separator}{end}",
+        is_error=bool(reason) or code != 0,
+        error={"timeout": "TimedOut", "killed": "Cancelled", "oom": "OutOfMemory"}.get(reason or ""),
+        exit_code=code,
+        raw_bytes=_number(values, "rawBytes"),
+        dropped_bytes=_number(values, "droppedBytes"),
+    )
+
+
+def _read(values: dict[str, Any]) -> Outcome:
+    content, size = _text(values, "content") or "", _number(values, "size")
+    note = f"\n[the file has {size} bytes; read on with offset]" if values.get("truncated") else ""
+    return Outcome(TaskState.COMPLETED, content + note, raw_bytes=size)
+
+
+def _fields(result: str) -> dict[str, Any]:
+    try:
+        values = json.loads(result)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _text(values: dict[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    return value.encode(errors="replace").decode() if isinstance(value, str) else None
+
+
+def _number(values: dict[str, Any], name: str) -> int | None:
+    value = values.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
