@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from nodus_core.journal.keys import change_key, conversation_key, input_key, object_key, receipt_key
+from nodus_core.journal.keys import change_key, conversation_key, input_key, object_key
 from nodus_core.journal.lines import due
+from nodus_core.journal.receipts import remember
 from nodus_core.journal.store import (
     Absent,
     Below,
@@ -67,12 +68,13 @@ class Objects:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def create(self, obj: Object, now: datetime) -> None:
-        """Condition: no object has this key. Raises `ConditionFailed`."""
+    def create(self, obj: Object, now: datetime, *, receipt: Receipt | None = None) -> None:
+        """Condition: no object has this key, the receipt's key is free. Raises `ConditionFailed`."""
         self._writer.commit(
             "create-object",
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
             _change(obj, "ADDED", now),
+            *([] if receipt is None else [remember(receipt, now)]),
         )
 
     def replace(self, old: Object, new: Object, now: datetime) -> None:
@@ -120,7 +122,7 @@ class Objects:
         if agent is not None:
             operations.append(Check(object_key(agent.key), Equals("version", agent.version)))
         if receipt is not None:
-            operations.append(Put(stored(receipt_key(receipt.key), receipt), when=Absent()))
+            operations.append(remember(receipt, now))
         self._writer.commit("admit", *operations)
 
     def mark_deleted(self, obj: Object, now: datetime) -> Object:

@@ -1,0 +1,1 @@
+"""Who may do what: bearer keys, organizations, projects, permissions."""

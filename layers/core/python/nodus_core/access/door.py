@@ -1,0 +1,110 @@
+"""The door of the API: from a bearer token, an organization and a namespace to a place where work may be done.
+
+Refusals tell nothing about what the caller may not see: another organization's projects are `Forbidden`
+whether they exist or not (NOD-004).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from nodus_core.access.permissions import AGENTS_READ, EVERYTHING, allows
+from nodus_core.access.tokens import bearer, fingerprint
+from nodus_core.journal.access import Access, AccessKey, Project
+from nodus_core.journal.ports import Clock
+from nodus_core.kernel.errors import Refusal
+from nodus_core.resources.fields import is_label
+
+SYSTEM_ORG = "nodus"
+SYSTEM_PROJECT = "nodus"
+"""Home of the templates; every key with `agents:read` may read its agents (NODQ-22)."""
+
+KEPT = timedelta(seconds=30)
+"""How long a process may go on believing in a key or project; a withdrawn key works no longer than this."""
+
+_MOST_KEPT = 1000
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call works: organization and project; `caller` is the name of the key."""
+
+    org: str
+    project: str
+    caller: str
+
+
+class _Kept(Generic[K, V]):
+    """What was read lately. Only what exists is kept: something new works at once."""
+
+    def __init__(self, read: Callable[[K], V | None], clock: Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._known: OrderedDict[K, tuple[datetime, V]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        now = self._clock.now()
+        known = self._known.get(key)
+        if known is not None and timedelta(0) <= now - known[0] < KEPT:
+            return known[1]
+        found = self._read(key)
+        if found is None:
+            self._known.pop(key, None)
+            return None
+        self._known[key] = (now, found)
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
+        return found
+
+
+class Door:
+    """Checks callers. One per process: it keeps what it has read for 30 s."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._keys: _Kept[str, AccessKey] = _Kept(access.key, clock)
+        self._projects: _Kept[tuple[str, str], Project] = _Kept(lambda pair: access.project(*pair), clock)
+
+    def caller(self, authorization: str | None, org: str | None) -> AccessKey:
+        """The key that a call carries.
+
+        Args:
+            authorization: the `Authorization` header.
+            org: the `Nodus-Org` header; it may be left out, since a key belongs to one organization (NODQ-97).
+
+        Raises `Refusal`: `Unauthorized` for a missing or wrong token (a wrong one costs a hash and a read,
+        whatever is wrong with it), `Forbidden` for another organization.
+        """
+        token = bearer(authorization)
+        if token is None:
+            raise Refusal("Unauthorized", "send a key as Authorization: Bearer TOKEN")
+        key = self._keys.get(fingerprint(token))
+        if key is None:
+            raise Refusal("Unauthorized", "the key is wrong or was withdrawn")
+        if org is not None and org != key.org:
+            raise Refusal("Forbidden", "the key does not belong to the organization of header Nodus-Org")
+        return key
+
+    def enter(self, key: AccessKey, project: str, permission: str) -> Place:
+        """The place that the call asks for.
+
+        Raises `Refusal`: `Forbidden` when the key lacks the permission or the project, `NotFound` when its
+        organization has no such project.
+        """
+        if not allows(key.permissions, permission):
+            raise Refusal("Forbidden", f"the key lacks the permission {permission}")
+        if project == SYSTEM_PROJECT and key.org != SYSTEM_ORG:
+            if permission != AGENTS_READ:
+                message = f"project {SYSTEM_PROJECT} holds templates: its agents can be read, nothing else"
+                raise Refusal("Forbidden", message)
+            return Place(SYSTEM_ORG, SYSTEM_PROJECT, key.name)
+        if EVERYTHING not in key.projects and project not in key.projects:
+            raise Refusal("Forbidden", "the key may not use this project")
+        if not is_label(project) or self._projects.get((key.org, project)) is None:
+            raise Refusal("NotFound", "there is no such project", kind="Project", name=project[:63])
+        return Place(key.org, project, key.name)

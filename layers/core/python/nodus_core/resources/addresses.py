@@ -1,0 +1,80 @@
+"""Addresses of model providers that users name: public HTTPS only, in every spelling (FLD-13, NOD-116)."""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+_LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_LONGEST = 2048
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def why_not_public(url: str) -> str | None:
+    """What is wrong with a base URL, in words that repeat none of it; None when it may be used.
+
+    Looks at the text only: what a name resolves to is checked again when a call is sent.
+    """
+    if len(url) > _LONGEST or any(char <= " " or char == "\\" or not char.isprintable() for char in url):
+        return "must be one https address without spaces or control characters"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "must be an https address such as https://api.example.com/v1"
+    if parts.scheme.lower() != "https" or not host:
+        return "must be an https address such as https://api.example.com/v1"
+    if "@" in parts.netloc:
+        return "must not hold a user name or password"
+    if parts.query or parts.fragment or "?" in url or "#" in url:
+        return "must not hold a query or a fragment"
+    if port == 0:
+        return "must name a port from 1 to 65535, or none"
+    return _why_not_public_host(host)
+
+
+def _why_not_public_host(host: str) -> str | None:
+    name = host.rstrip(".").lower()
+    address = _literal(name)
+    if address is not None:
+        return None if is_public(address) else "must be a public address"
+    if not name.isascii():
+        return "must name its host in ASCII (xn--… for other letters)"
+    if "." not in name or f".{name}".endswith(_LOCAL_SUFFIXES) or "%" in name:
+        return "must be a public host name"
+    return None
+
+
+def _literal(name: str) -> Address | None:
+    """The address that a host is written as, in whatever spelling C libraries read (`0x7f.1`, `2852039166`)."""
+    if ":" in name:
+        try:
+            return ipaddress.IPv6Address(name.partition("%")[0])
+        except ValueError:
+            return ipaddress.IPv6Address("::")  # no address at all: unspecified, hence refused
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(name))
+    except (OSError, UnicodeError):
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is a global unicast one, looking also into IPv6 forms that carry an IPv4 address."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _embedded(address)
+        if inner is not None:
+            return is_public(inner)
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if address in _NAT64 or int(address) >> 32 == 0:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return None

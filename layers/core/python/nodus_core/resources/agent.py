@@ -1,0 +1,38 @@
+"""Kind `Agent`: a reusable definition (catalogue: *Agent definition*)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nodus_core.resources.fields import Folder, Image, Money, Prompt, Script, Spec, Whole
+from nodus_core.resources.inference_source import ModelSpec
+from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
+
+DEFAULT_COST = "1.00"
+DEFAULT_TOOL_CALLS = 50
+DEFAULT_FOLDER = "/workspace"
+DEFAULT_IMAGE = "nodus/agent-tools"
+STOPPED = "Stopped"
+MOST_AT_ONCE = 10_000
+
+
+class AgentSpec(Spec):
+    """`spec` of an Agent as written; defaults are applied when a run is admitted, never stored.
+
+    Every field may be left out: an agent without `model` uses managed Claude (`access: Nodus`).
+    """
+
+    system: Prompt | None = None
+    model: ModelSpec | None = None
+    per_run_max_cost_usd: Money | None = Field(default=None, alias="perRunMaxCostUSD")
+    max_tool_calls: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
+    max_parallel_agents: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
+    working_dir: Folder | None = None
+    continuity: Continuity | None = None
+    source: Source | None = None
+    setup: Script | None = None
+    image: Image | None = None
+    network: Network | None = None
+    env: Env | None = None
+    secrets: Secrets | None = None
+    state: Literal["Stopped"] | None = None

@@ -1,0 +1,69 @@
+"""Kind `AgentRun`: one task with an agent (catalogue: *AgentRun admission and lifecycle*)."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from nodus_core.resources.agent import MOST_AT_ONCE
+from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, problem
+from nodus_core.resources.inference_source import ModelSpec
+
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+_DURATION = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s)?", re.ASCII)
+
+
+def deadline(text: str, now: datetime) -> datetime:
+    """The moment that `spec.deadline` means: an instant with a zone, or a duration from `now` (NODQ-21).
+
+    Raises `ValueError` with words for people.
+    """
+    spans = _DURATION.fullmatch(text)
+    if spans:
+        days, hours, minutes, seconds = (int(span or 0) for span in spans.groups())
+        return now + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    if _INSTANT.fullmatch(text) is None:
+        raise ValueError(
+            "must be a time with a zone such as 2030-01-01T00:00:00Z, or a duration such as 2h or 30m"
+        )
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is no date and time that exists") from None
+
+
+def _deadline(value: str) -> str:
+    try:
+        deadline(value, datetime(2000, 1, 1, tzinfo=UTC))
+    except ValueError as error:
+        raise problem(str(error)) from None
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise problem("must not be empty")
+    return value
+
+
+class AgentRunSpec(Spec):
+    """`spec` of an AgentRun as written; it never changes once the run is admitted (NOD-051)."""
+
+    agent: Name
+    input: Annotated[Prompt, AfterValidator(_not_blank)]
+    model: ModelSpec | None = None
+    keep_alive: bool | None = None
+    deadline: Annotated[Str, AfterValidator(_deadline)] | None = None
+    parallelism: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
+    group: Name | None = None
+    task_key: Label | None = None
+    depends_on: Annotated[list[Label], Field(max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def _in_a_group(self) -> Self:
+        if self.group is None:
+            for field, value in (("taskKey", self.task_key), ("dependsOn", self.depends_on)):
+                if value is not None:
+                    raise misplaced(field, "goes only with spec.group")
+        return self

@@ -1,0 +1,170 @@
+"""Types of fields that several kinds share, and the base of every model of a spec."""
+
+import posixpath
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from nodus_core.resources.document import Written
+
+MOST_TEXT = 262_144
+"""Bytes of UTF-8 of `spec.input`, `spec.system` and every message (NOD-039, NOD-589)."""
+
+MOST_SCRIPT = 65_536
+LONGEST_NAME = 253
+LONGEST_LABEL = 63
+MOST_DOLLARS = Decimal(100_000)
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LABEL_ONLY = re.compile(_LABEL)
+_MONEY = re.compile(r"\d+(\.\d{1,6})?", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IMAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:/@-]*[A-Za-z0-9])?")
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+_HOST = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z][-a-z0-9]{0,61}[a-z0-9]", re.IGNORECASE)
+_REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9_+-])?")
+_FIELD = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+class Spec(BaseModel):
+    """A part of a spec: unknown fields and wrong types are refused (NODQ-61), names are camelCase."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, alias_generator=to_camel, hide_input_in_errors=True
+    )
+
+
+def problem(message: str) -> PydanticCustomError:
+    """A refusal of one field, in words that say what to do; never with the field's value."""
+    return PydanticCustomError("refused", "{problem}", {"problem": message})
+
+
+def misplaced(field: str, message: str) -> PydanticCustomError:
+    """A refusal that a model makes about one of its fields, named by its wire name."""
+    return PydanticCustomError("misplaced", "{problem}", {"problem": message, "field": field})
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name an object: a DNS-1123 subdomain of at most 253 characters (NODQ-40)."""
+    return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def is_label(text: str) -> bool:
+    """Whether `text` may name a project or organization: a DNS-1123 label of at most 63 characters."""
+    return len(text) <= LONGEST_LABEL and _LABEL_ONLY.fullmatch(text) is not None
+
+
+def money(value: str) -> Decimal:
+    """The amount, in US dollars, of a text that `Money` has accepted."""
+    return Decimal(value)
+
+
+def _matching(pattern: re.Pattern[str], most: int, message: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if len(value) > most or pattern.fullmatch(value) is None:
+            raise problem(message)
+        return value
+
+    return check
+
+
+def at_most(limit: int) -> Callable[[str], str]:
+    """A check of a text's size in bytes of UTF-8; a larger one is `too_large` (413)."""
+
+    def check(value: str) -> str:
+        size = len(value.encode())
+        if size > limit:
+            message = f"has {size} bytes, at most {limit} bytes of UTF-8 are taken"
+            raise PydanticCustomError("too_large", "{problem}", {"problem": message})
+        return value
+
+    return check
+
+
+def _not_a_number(value: Any) -> Any:
+    if isinstance(value, Written):
+        raise PydanticCustomError("string_type", "must be a text")
+    return value
+
+
+def _whole_number(value: Any) -> Any:
+    if isinstance(value, Written):
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return value
+
+
+def _dollars(value: Any) -> str:
+    """Money as written; numbers are taken, too (NODQ-92)."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise problem('must be an amount of US dollars such as "0.50"')
+    text = str(value)
+    if len(text) > len("100000.000000") or _MONEY.fullmatch(text) is None:
+        raise problem('must be an amount of US dollars with at most six decimals, such as "0.50"')
+    if not 0 < Decimal(text) <= MOST_DOLLARS:
+        raise problem(f"must be more than 0 and at most {MOST_DOLLARS} US dollars")
+    return text
+
+
+def _clean_path(value: str) -> str:
+    if not value.startswith("/") or posixpath.normpath(value) != value or value in ("/", "//"):
+        raise problem("must be an absolute folder other than /, without . or .. or a slash at its end")
+    if any(not char.isprintable() for char in value):
+        raise problem("must not hold control characters")
+    return at_most(1024)(value)
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise problem("must not be empty")
+    return value
+
+
+def _variable(value: str) -> str:
+    if len(value) > LONGEST_NAME or _VARIABLE.fullmatch(value) is None:
+        raise problem("must be letters, digits and _, not beginning with a digit")
+    if value.startswith("NODUS_"):
+        raise problem("names that begin with NODUS_ are the sandbox's own")
+    return value
+
+
+Str = Annotated[str, BeforeValidator(_not_a_number)]
+Whole = Annotated[int, BeforeValidator(_whole_number)]
+Money = Annotated[str, BeforeValidator(_dollars)]
+Prompt = Annotated[Str, AfterValidator(at_most(MOST_TEXT))]
+Script = Annotated[Str, AfterValidator(_not_blank), AfterValidator(at_most(MOST_SCRIPT))]
+Folder = Annotated[Str, AfterValidator(_clean_path)]
+Name = Annotated[
+    Str,
+    AfterValidator(
+        _matching(_NAME, LONGEST_NAME, "must be lower case letters, digits, - and . (at most 253 characters)")
+    ),
+]
+Label = Annotated[
+    Str,
+    AfterValidator(
+        _matching(
+            _LABEL_ONLY, LONGEST_LABEL, "must be lower case letters, digits and - (at most 63 characters)"
+        )
+    ),
+]
+Variable = Annotated[Str, AfterValidator(_variable)]
+SecretField = Annotated[
+    Str, AfterValidator(_matching(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -"))
+]
+Image = Annotated[
+    Str, AfterValidator(_matching(_IMAGE, 512, "must be an image such as nodus/agent-tools or host/name:tag"))
+]
+Repository = Annotated[
+    Str, AfterValidator(_matching(_REPO, 200, "must be a repository written as owner/name"))
+]
+Ref = Annotated[Str, AfterValidator(_matching(_REF, 255, "must be a branch, a tag or a commit"))]
+Host = Annotated[
+    Str, AfterValidator(_matching(_HOST, LONGEST_NAME, "must be a host name such as api.github.com"))
+]
+ModelName = Annotated[Str, AfterValidator(_not_blank), Field(max_length=256)]

@@ -1,0 +1,115 @@
+"""From what pydantic found wrong to a refusal that names each field and says what to do; values are never echoed."""
+
+import difflib
+import types
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.resources.document import below
+
+MOST_CAUSES = 20
+
+_WORDS = {
+    "missing": "is required",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must hold fields",
+    "model_type": "must hold fields",
+    "model_attributes_type": "must hold fields",
+}
+_REASONS = {
+    "missing": "FieldValueRequired",
+    "extra_forbidden": "FieldValueUnknown",
+    "too_large": "FieldValueTooLong",
+}
+_WHOLE_REASON = {"too_large": "PayloadTooLarge", "coming_soon": "ComingSoon"}
+
+
+def refusal(error: ValidationError, model: type[BaseModel], kind: str, name: str | None) -> Refusal:
+    """The refusal of an object of `kind`.
+
+    Its reason is `Invalid`, or `ComingSoon` (NODQ-29) or `PayloadTooLarge` when that is the first thing wrong.
+    """
+    details = error.errors(include_url=False, include_input=False)
+    causes = tuple(_cause(item, model) for item in details[:MOST_CAUSES])
+    reason = _WHOLE_REASON.get(details[0]["type"], "Invalid")
+    return invalid(kind, name, causes, reason=reason)
+
+
+def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: str = "Invalid") -> Refusal:
+    """A refusal of an object, with a message that a person can act on."""
+    what = f"{kind} {name!r}" if name else kind
+    listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes)
+    return Refusal(reason, f"{what} is not accepted: {listed}", causes=causes, kind=kind, name=name)
+
+
+def _cause(item: Any, model: type[BaseModel]) -> Cause:
+    loc: tuple[str | int, ...] = item["loc"]
+    context: dict[str, Any] = item.get("ctx") or {}
+    kind: str = item["type"]
+    if kind == "misplaced":
+        loc = (*loc, context["field"])
+    reason = _REASONS.get(kind, "FieldValueInvalid")
+    return Cause(_path(loc), _message(kind, item["msg"], context, loc, model), reason)
+
+
+def _message(
+    kind: str, said: str, context: dict[str, Any], loc: tuple[str | int, ...], model: type[BaseModel]
+) -> str:
+    match kind:
+        case "extra_forbidden":
+            return f"is no field{suggestion(str(loc[-1]), _fields_at(model, loc[:-1]))}"
+        case "literal_error":
+            return f"must be {context['expected']}"
+        case "greater_than_equal":
+            return f"must be at least {context['ge']}"
+        case "less_than_equal":
+            return f"must be at most {context['le']}"
+        case "too_short":
+            return f"must have at least {context['min_length']} entry"
+        case "too_long":
+            return f"must have at most {context['max_length']} entries"
+        case "string_too_long":
+            return f"must have at most {context['max_length']} characters"
+        case _:
+            return _WORDS.get(kind, said)
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """The field that was probably meant, or all that there are (NODQ-61)."""
+    near = difflib.get_close_matches(word[:80], known, n=1) or [
+        field for field in known if field.lower() == word.lower()
+    ]
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; fields are {', '.join(known)}" if known else ""
+
+
+def _path(loc: tuple[str | int, ...]) -> str:
+    path = "spec"
+    for part in loc:
+        path = f"{path}[{part}]" if isinstance(part, int) else below(path, part)
+    return path
+
+
+def _fields_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    here: type[BaseModel] | None = model
+    for part in loc:
+        if here is None or isinstance(part, int):
+            continue
+        found = [field for field in here.model_fields.values() if field.alias == part]
+        here = _model_in(found[0].annotation) if found else None
+    return [] if here is None else [str(field.alias or name) for name, field in here.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field's type holds, through optionals and lists."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in (Union, types.UnionType, list, Annotated):
+        return next((found for found in map(_model_in, get_args(annotation)) if found), None)
+    return None

@@ -1,0 +1,103 @@
+"""Parts of a spec that say what stands in the sandbox (NOD-017 … NOD-023, NODQ-65, NODQ-70)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from nodus_core.resources.fields import (
+    Folder,
+    Host,
+    Name,
+    Ref,
+    Repository,
+    SecretField,
+    Spec,
+    Str,
+    Variable,
+    at_most,
+    misplaced,
+    problem,
+)
+
+MOST_VARIABLES = 100
+MOST_ENVIRONMENT = 131_072
+"""Bytes that all variables may take together; an operating system hands no more to one program."""
+
+
+class Continuity(Spec):
+    """What of the workspace is saved."""
+
+    mode: Literal["None", "Snapshotted"]
+    state_dir: Folder | None = None
+
+    @model_validator(mode="after")
+    def _folder(self) -> Self:
+        if self.mode == "Snapshotted" and self.state_dir is None:
+            raise misplaced("stateDir", "is required with mode Snapshotted")
+        if self.mode == "None" and self.state_dir is not None:
+            raise misplaced("stateDir", "goes only with mode Snapshotted")
+        return self
+
+
+class Git(Spec):
+    repo: Repository
+    ref: Ref | None = None
+
+
+class Source(Spec):
+    """Where the workspace's files come from."""
+
+    git: Git
+
+
+class Egress(Spec):
+    """What commands may reach; Deny without one (NOD-022)."""
+
+    policy: Literal["Deny", "AllowList", "Open"]
+    allow: Annotated[list[Host], Field(min_length=1, max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def _hosts(self) -> Self:
+        if self.policy == "AllowList" and self.allow is None:
+            raise misplaced("allow", "is required with policy AllowList")
+        if self.policy != "AllowList" and self.allow is not None:
+            raise misplaced("allow", "goes only with policy AllowList")
+        return self
+
+
+class Network(Spec):
+    egress: Egress
+
+
+class EnvVar(Spec):
+    name: Variable
+    value: Annotated[Str, AfterValidator(at_most(32_768))]
+
+
+class SecretVar(Spec):
+    """A field of a project Secret as a variable."""
+
+    name: Name
+    env: Variable
+    key: SecretField
+
+
+def _fits(variables: list[EnvVar]) -> list[EnvVar]:
+    names = [variable.name for variable in variables]
+    if len(set(names)) < len(names):
+        raise problem("names a variable twice")
+    size = sum(len(variable.name) + len(variable.value.encode()) + 2 for variable in variables)
+    if size > MOST_ENVIRONMENT:
+        raise problem(f"takes {size} bytes together, at most {MOST_ENVIRONMENT} are taken")
+    return variables
+
+
+def _once(variables: list[SecretVar]) -> list[SecretVar]:
+    names = [variable.env for variable in variables]
+    if len(set(names)) < len(names):
+        raise problem("names a variable twice")
+    return variables
+
+
+Env = Annotated[list[EnvVar], Field(max_length=MOST_VARIABLES), AfterValidator(_fits)]
+Secrets = Annotated[list[SecretVar], Field(max_length=MOST_VARIABLES), AfterValidator(_once)]
