@@ -3,18 +3,18 @@
 import anthropic
 
 from nodus_core.providers.credentials import Credential
-from nodus_core.providers.http import http_client, make_post
-from nodus_core.providers.posting import Post, Timeouts
+from nodus_core.providers.http import SdkSender, http_client
+from nodus_core.providers.posting import Timeouts
 
 _PUBLIC = "https://api.anthropic.com"
 
 
-def anthropic_post(credential: Credential, timeouts: Timeouts) -> Post:
-    """Sends bodies to the endpoint. The base address may end in `/v1` or not; the SDK adds it."""
+def anthropic_sender(credential: Credential, timeouts: Timeouts) -> SdkSender:
+    """A sender to the endpoint. The base address may end in `/v1` or not; the SDK adds it."""
     client = anthropic.Anthropic(
         api_key=credential.api_key,
         base_url=(credential.base_url or _PUBLIC).rstrip("/").removesuffix("/v1"),
         max_retries=0,
         http_client=http_client(anthropic.DefaultHttpxClient, credential.base_url, timeouts),
     )
-    return make_post(client, "/v1/messages", anthropic.APIStatusError, anthropic.APIConnectionError)
+    return SdkSender(client, "/v1/messages", anthropic.APIStatusError, anthropic.APIConnectionError)

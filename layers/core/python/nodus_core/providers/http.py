@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from nodus_core.providers.posting import Answer, ConnectionFailure, Post, Timeouts
+from nodus_core.providers.posting import Answer, ConnectionFailure, Timeouts
 
 LARGEST_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer: 16 MiB of reply (FLD-06), with room for what escapes add."""
@@ -52,26 +52,33 @@ def http_client(kind: type[httpx2.Client], base_url: str | None, timeouts: Timeo
     )
 
 
-def make_post(
-    client: Any, path: str, status_error: type[Exception], connection_error: type[Exception]
-) -> Post:
+class SdkSender:
     """Sends bodies through an SDK's client to one path; the two types are that SDK's errors.
 
     `client.post(path, content=…, cast_to=httpx2.Response)` is the SDKs' public way to make a request that they
     do not model. It keeps the body's bytes, which `messages.create(messages=[…])` would build anew.
     """
 
-    def post(body: bytes) -> Answer:
+    def __init__(
+        self, client: Any, path: str, status_error: type[Exception], connection_error: type[Exception]
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._status_error = status_error
+        self._connection_error = connection_error
+
+    def send(self, body: bytes) -> Answer:
         try:
-            response: httpx2.Response = client.post(path, content=body, cast_to=httpx2.Response)
-        except status_error as error:
+            response: httpx2.Response = self._client.post(self._path, content=body, cast_to=httpx2.Response)
+        except self._status_error as error:
             response = error.response  # pyright: ignore[reportAttributeAccessIssue] - both SDKs have it
-        except (connection_error, httpx2.HTTPError) as error:
+        except (self._connection_error, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
             raise ConnectionFailure(cause, sent=not isinstance(cause, _UNSENT)) from error
         return Answer(response.status_code, response.headers, response.content)
 
-    return post
+    def close(self) -> None:
+        self._client.close()
 
 
 class _Bounded(httpx2.SyncByteStream):

@@ -10,7 +10,7 @@ from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target, Wire
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request
 from nodus_core.providers.credentials import Credential, Credentials
-from nodus_core.providers.posting import ConnectionFailure, Post, Timeouts
+from nodus_core.providers.posting import ConnectionFailure, Sender, Timeouts
 from nodus_core.providers.verdicts import Scene, connection_error, error_inside, status_error, unreadable
 
 
@@ -33,7 +33,7 @@ class HttpModels:
         self._credentials = credentials
         self._timeouts = timeouts or Timeouts()
         self._now = now
-        self._posts: dict[tuple[str, Wire], Post] = {}
+        self._senders: dict[tuple[str, Wire], Sender] = {}
         self._lock = threading.Lock()
 
     def call(self, request: ModelRequest) -> ModelReply:
@@ -46,7 +46,7 @@ class HttpModels:
         scene = Scene(target.endpoint, target.model, credential.api_key)
         body = encode_request(request)
         try:
-            answer = self._post(target, credential)(body)
+            answer = self._sender(target, credential).send(body)
         except ConnectionFailure as failure:
             raise connection_error(scene, failure.cause, sent=failure.sent) from None
         if answer.status != HTTPStatus.OK:
@@ -59,7 +59,14 @@ class HttpModels:
 
     def warm(self, target: Target) -> None:
         """Imports the SDK and makes the client for a target, so that the first call does not wait for them."""
-        self._post(target, self._credential(target))
+        self._sender(target, self._credential(target))
+
+    def close(self) -> None:
+        """Closes all connections; a later call opens new ones."""
+        with self._lock:
+            for sender in self._senders.values():
+                sender.close()
+            self._senders.clear()
 
     def _credential(self, target: Target) -> Credential:
         if target.endpoint not in self._credentials:
@@ -69,20 +76,20 @@ class HttpModels:
             )
         return self._credentials[target.endpoint]
 
-    def _post(self, target: Target, credential: Credential) -> Post:
+    def _sender(self, target: Target, credential: Credential) -> Sender:
         with self._lock:
             key = (target.endpoint, target.wire)
-            if key not in self._posts:
-                self._posts[key] = _make_post(target.wire, credential, self._timeouts)
-            return self._posts[key]
+            if key not in self._senders:
+                self._senders[key] = _make_sender(target.wire, credential, self._timeouts)
+            return self._senders[key]
 
 
-def _make_post(wire: Wire, credential: Credential, timeouts: Timeouts) -> Post:
+def _make_sender(wire: Wire, credential: Credential, timeouts: Timeouts) -> Sender:
     # Imported here, because the two SDKs take seconds to import and a call needs one of them at most.
     if wire == "anthropic":
-        from nodus_core.providers.anthropic_sdk import anthropic_post  # noqa: PLC0415
+        from nodus_core.providers.anthropic_sdk import anthropic_sender  # noqa: PLC0415
 
-        return anthropic_post(credential, timeouts)
-    from nodus_core.providers.openai_sdk import openai_post  # noqa: PLC0415
+        return anthropic_sender(credential, timeouts)
+    from nodus_core.providers.openai_sdk import openai_sender  # noqa: PLC0415
 
-    return openai_post(credential, timeouts)
+    return openai_sender(credential, timeouts)

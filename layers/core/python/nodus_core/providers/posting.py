@@ -1,7 +1,8 @@
 """What sending one body can give, said without any SDK, so that importing this is quick."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -35,5 +36,13 @@ class ConnectionFailure(Exception):
         self.sent = sent
 
 
-Post = Callable[[bytes], Answer]
-"""Sends a body and returns the answer, whatever its status. Raises: ConnectionFailure."""
+class Sender(Protocol):
+    """A connection pool to one endpoint; several threads may send at once."""
+
+    def send(self, body: bytes) -> Answer:
+        """Sends a body and returns the answer, whatever its status. Raises: ConnectionFailure."""
+        ...
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        ...
