@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,6 +69,8 @@ class Configuration:
 
     def save(self) -> None:
         """Write the file in one step, readable by its owner only (mode 0600)."""
+        import tempfile  # noqa: PLC0415 (only `nodus login` writes)
+
         content: dict[str, Any] = {
             "current-context": self.current,
             "contexts": {name: _to_entry(context) for name, context in self.contexts.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,7 +119,7 @@ def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | N
     if name is not None:
         client.agentruns.create(name, spec)
         return AgentRun(name, client=client)
-    own = f"{agent[:50].rstrip('-.')}-{secrets.token_hex(5)}"
+    own = f"{agent[:50].rstrip('-.')}-{os.urandom(5).hex()}"
     try:
         # Nobody else uses this name: a create whose answer was lost may be sent again,
         client.agentruns.create(own, spec, repeatable=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urljoin
@@ -53,7 +52,7 @@ class Call:
     body: Any = None
     content_type: str = JSON
     repeatable: bool = False
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    key: str = field(default_factory=lambda: os.urandom(16).hex())
 
     @property
     def may_repeat(self) -> bool:
@@ -95,6 +94,8 @@ class Reply:
             return max(0.0, float(text))
         except ValueError:
             pass
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 (rare, and slow to import)
+
         try:
             return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
         except ValueError:

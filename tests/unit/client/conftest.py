@@ -1,28 +1,41 @@
-"""Fixtures of the client's tests: a server in this process and a configuration of its own."""
+"""Fixtures of the client's tests: a server in this process, a configuration of its own, a command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import nodus
 import pytest
 from nodus import _waiting
+from nodus.cli import main
 
 from tests.unit.client.fake_server import TOKEN, FakeServer
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeServer]:
+def config_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The place of an own configuration file; nothing of the person's environment is left."""
+    for name in ("SERVER", "TOKEN", "ORG", "PROJECT"):
+        monkeypatch.delenv(f"NODUS_{name}", raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    path = tmp_path / "home" / "config.yaml"
+    monkeypatch.setenv("NODUS_CONFIG", str(path))
+    return path
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, config_file: Path) -> Iterator[FakeServer]:
     """A running fake server that the environment points to."""
     fake = FakeServer()
-    for name in ("NODUS_ORG", "NODUS_PROJECT", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NODUS_SERVER", fake.address)
     monkeypatch.setenv("NODUS_TOKEN", TOKEN)
-    monkeypatch.setenv("NODUS_CONFIG", str(tmp_path / "config.yaml"))
     monkeypatch.setattr(_waiting, "FIRST_INTERVAL_SECONDS", 0.001)
-    monkeypatch.setattr(_waiting, "LONGEST_INTERVAL_SECONDS", 0.002)
     yield fake
     fake.stop()
 
@@ -32,3 +45,36 @@ def client(server: FakeServer) -> Iterator[nodus.Client]:
     """A client of the fake server."""
     with nodus.Client() as made:
         yield made
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command line printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Output]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Run `nodus WORDS…` in this process; ``stdin`` is what it reads, ``terminal`` whether it writes to one."""
+
+    def run(*words: str, stdin: str | bytes = "", terminal: bool = False) -> Output:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", err)
+            if terminal:
+                patched.setattr(out, "isatty", lambda: True, raising=False)
+            code = main.run(words)
+            out.flush()
+            err.flush()
+        return Output(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+
+    return run

@@ -10,7 +10,7 @@ import pytest
 from nodus import errors
 
 from tests.unit.client.fake_runs import Outcome
-from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.fake_server import FakeServer, Fault
 
 
 def model_of(server: FakeServer, name: str) -> dict[str, Any]:
@@ -198,13 +198,7 @@ def test_remote_does_not_wait_for_a_person(server: FakeServer, reason: str) -> N
 
 def test_a_refused_agent_is_applied_again_by_the_next_use(server: FakeServer) -> None:
     agent = nodus.ClaudeAgent("helper")
-    server.faults.append(_fault_once("PATCH"))
+    server.faults.append(Fault("PATCH", status=403, reason="Forbidden"))
     with pytest.raises(errors.ForbiddenError):
         agent.submit("x")
     assert agent.submit("x").status.phase
-
-
-def _fault_once(pattern: str) -> Any:
-    from tests.unit.client.fake_server import Fault  # noqa: PLC0415
-
-    return Fault(pattern, status=403, reason="Forbidden")
