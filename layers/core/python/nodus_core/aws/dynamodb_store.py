@@ -64,7 +64,8 @@ class DynamoDbStore:
         raise `ConditionFailed` although it was applied; the caller looks again, as after any lost race.
         """
         wellformed.check(transaction)
-        mark = hashlib.sha256(token.encode()).hexdigest()[:32]
+        # DynamoDB knows client tokens by account and ours are fresh by table.
+        mark = hashlib.sha256(f"{self._table}\n{token}".encode()).hexdigest()[:32]
         operation, body = self._request(transaction, mark)
         try:
             self._send(operation, body, transaction.name)

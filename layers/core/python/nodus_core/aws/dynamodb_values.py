@@ -1,29 +1,24 @@
-"""Values of rows to DynamoDB's typed JSON and back.
-
-Rules that make the round trip exact: integral numbers come back as `int`, all others as `Decimal` (DynamoDB
-keeps no trailing zeros, so scale is not part of a number); sets are sets of strings and never empty; a
-top-level None is left out of a row, a None further inside is kept.
-"""
+"""Values of rows (`journal/values.py` says which) to DynamoDB's typed JSON and back."""
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from nodus_core.journal.store import Row
+from nodus_core.journal.values import DIGITS, members, number
 from nodus_core.kernel.errors import CorruptRow
 
 WRITE_TOKEN = "w"  # noqa: S105 - the attribute's name
 """Attribute in which every row carries the token of its last write; no caller sees it."""
 
-DIGITS = 38
-LEAST_EXPONENT, MOST_EXPONENT = -130, 125
+_SURELY_FITS = 10**DIGITS
 
 Wired = dict[str, Any]
 """A value as DynamoDB's JSON has it: `{"S": "text"}`."""
 
 
 def encode(value: Any) -> Wired:
-    """A value as it is sent. Raises ValueError for what DynamoDB cannot hold, TypeError for a foreign type."""
+    """A value as it is sent. Raises ValueError for what no row can hold, TypeError for a foreign type."""
     encoder = _ENCODERS.get(type(value))
     if encoder is None:
         encoder = next((found for base, found in _ENCODERS.items() if isinstance(value, base)), None)
@@ -38,29 +33,7 @@ def encode_row(row: Row) -> Wired:
 
 
 def _encode_integer(value: int) -> Wired:
-    text = str(int(value))
-    return {"N": text} if len(text) <= DIGITS else _encode_decimal(Decimal(value))
-
-
-def _encode_decimal(value: Decimal) -> Wired:
-    if not value.is_finite():
-        raise ValueError(f"a row cannot hold the number {value}")
-    _, digits, exponent = value.as_tuple()
-    significant = len("".join(map(str, digits)).strip("0"))
-    if significant > DIGITS:
-        raise ValueError(f"a row holds numbers of up to {DIGITS} digits, not {value}")
-    if value and not LEAST_EXPONENT <= len(digits) - 1 + cast("int", exponent) <= MOST_EXPONENT:
-        raise ValueError(f"a row cannot hold a number as large or as small as {value}")
-    return {"N": str(value)}
-
-
-def _encode_set(value: frozenset[Any]) -> Wired:
-    if not value:
-        raise ValueError("a row cannot hold an empty set: leave it out")
-    for member in value:
-        if not isinstance(member, str):
-            raise TypeError(f"a row holds sets of strings, not of {type(member).__name__}")
-    return {"SS": sorted(value)}  # sorted: the same transaction is the same bytes again
+    return {"N": str(int(value) if -_SURELY_FITS < value < _SURELY_FITS else number(value))}
 
 
 # bool before int: True is an int. Subclasses (StrEnum) are found by the walk in `encode`.
@@ -68,13 +41,14 @@ _ENCODERS: dict[type, Callable[[Any], Wired]] = {
     str: lambda value: {"S": str(value)},
     bool: lambda value: {"BOOL": value},
     int: _encode_integer,
-    Decimal: _encode_decimal,
+    Decimal: lambda value: {"N": str(number(value))},
     type(None): lambda _: {"NULL": True},
     dict: lambda value: {"M": {str(name): encode(item) for name, item in value.items()}},
     list: lambda value: {"L": [encode(item) for item in value]},
     tuple: lambda value: {"L": [encode(item) for item in value]},
-    frozenset: _encode_set,
-    set: _encode_set,
+    # Sorted: the same transaction is the same bytes when it is sent again.
+    frozenset: lambda value: {"SS": sorted(members(value))},
+    set: lambda value: {"SS": sorted(members(value))},
 }
 
 
@@ -96,8 +70,8 @@ def _number(text: str) -> int | Decimal:
     try:
         return int(text)
     except ValueError:
-        number = Decimal(text)
-        return int(number) if number == number.to_integral_value() else number
+        found = Decimal(text)
+        return int(found) if found == found.to_integral_value() else found
 
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {

@@ -3,7 +3,7 @@
 import copy
 import threading
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, cast
 
 from nodus_core.journal import wellformed
@@ -28,7 +28,10 @@ from nodus_core.journal.store import (
     Transaction,
     Update,
 )
+from nodus_core.journal.values import DIGITS, canonical, number
 from nodus_core.kernel.errors import ConditionFailed
+
+_EXACT = Context(prec=4 * DIGITS)
 
 
 class MemoryStore:
@@ -113,7 +116,7 @@ def _after(operation: Operation, row: Row | None) -> Row | None:
     """The row that an operation leaves behind; None: no row."""
     match operation:
         case Put(row=written):
-            return copy.deepcopy({name: value for name, value in written.items() if value is not None})
+            return canonical({name: value for name, value in written.items() if value is not None})
         case Update():
             changed = copy.deepcopy(row) if row else {"pk": operation.key.pk, "sk": operation.key.sk}
             _change(changed, operation)
@@ -127,13 +130,14 @@ def _after(operation: Operation, row: Row | None) -> Row | None:
 def _change(row: Row, update: Update) -> None:
     for path, value in update.assign.items():
         holder, name = _holder(row, path)
-        holder[name] = copy.deepcopy(value)
+        holder[name] = canonical(value)
     for path in update.remove:
         holder, name = _holder(row, path)
         holder.pop(name, None)
     for path, amount in update.add.items():
         holder, name = _holder(row, path)
-        holder[name] = holder.get(name, Decimal(0) if isinstance(amount, Decimal) else 0) + amount
+        # Exact, whatever the thread's decimal context says of precision.
+        holder[name] = number(_EXACT.add(Decimal(holder.get(name, 0)), Decimal(number(amount))))
     for path, members in update.join.items():
         if members:
             row[path] = frozenset(row.get(path, frozenset())) | members
