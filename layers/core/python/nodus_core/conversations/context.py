@@ -18,7 +18,8 @@ class ModelChoice:
 class Context:
     """Settings of the agent and the run, copied at admission; later edits of the agent do not reach them.
 
-    `egress` is `Deny`, `AllowList` or `Open`; `cpu` is in vCPU, `memory` in MiB.
+    `egress` is `Deny`, `AllowList` or `Open`; `state_dir` is the folder that Snapshotted continuity keeps;
+    `cpu` is in vCPU, `memory` in MiB.
     """
 
     agent: str
@@ -34,6 +35,7 @@ class Context:
     max_tool_calls: int = 50
     max_parallel_agents: int = 0
     parallelism: int = 0
+    state_dir: str | None = None
     cpu: int = 1
     memory: int = 1024
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +12,7 @@ from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.document import Written, bad, below, canonical
 from nodus_core.resources.fields import is_name
+from nodus_core.resources.patch import merge
 from nodus_core.resources.refusals import invalid, refusal, suggestion
 
 API_VERSION = "nodus.dev/v1"
@@ -74,6 +75,14 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
     version = metadata.get("resourceVersion")
     check_spec(kind, own_name, spec)
     return Manifest(kind, own_name, _as_stored(spec), labels, None if version is None else str(version))
+
+
+def merged(current: Manifest, project: str, patch: Mapping[str, Any]) -> Manifest:
+    """An object as it is, with a merge patch (NODQ-60), checked whole. Raises `Refusal` as `read_manifest` does."""
+    own: dict[str, Any] = {"name": current.name, "namespace": project, "labels": current.labels or {}}
+    target = {"apiVersion": API_VERSION, "kind": current.kind, "metadata": own, "spec": current.spec}
+    manifest = read_manifest(merge(target, patch), current.kind, project, current.name)
+    return replace(manifest, labels=manifest.labels or {})
 
 
 def check_spec(kind: str, name: str, spec: dict[str, Any]) -> BaseModel:

@@ -1,0 +1,203 @@
+"""Admitting a run: everything it needs is pinned in one commit, then its line is started (NOD-031, NOD-036)."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+
+from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT, Place
+from nodus_core.conversations import promises
+from nodus_core.conversations.availability import check_available
+from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.promises import Promise
+from nodus_core.conversations.shelf import (
+    MOST_TRIES,
+    Outcome,
+    Shelf,
+    as_text,
+    contested,
+    exists,
+    key_of,
+)
+from nodus_core.journal.lines import LEASE
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.payloads import Scope
+from nodus_core.journal.ports import Executions, Ids
+from nodus_core.kernel import projection
+from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Receipt
+from nodus_core.kernel.states import InputState
+from nodus_core.kernel.text import Text
+from nodus_core.resources import agent as defaults
+from nodus_core.resources.agent import AgentSpec
+from nodus_core.resources.agentrun import AgentRunSpec, deadline
+from nodus_core.resources.fields import money
+from nodus_core.resources.inference_source import ModelSpec
+from nodus_core.resources.manifest import Manifest, check_spec
+from nodus_core.resources.refusals import invalid
+
+KIND = "AgentRun"
+FIRST_GENERATION = 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """An agent as it was read: its object (whose version the admission checks) and its spec."""
+
+    object: Object
+    spec: AgentSpec
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Admits runs. A refusal has stored nothing and started nothing."""
+
+    shelf: Shelf
+    executions: Executions
+    ids: Ids
+
+    def admit_run(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
+        """A new run, queued and started.
+
+        Raises `Refusal`: `AlreadyExists`, `NotFound` naming the agent, `AgentStopped`, `NotAvailable`,
+        `IdempotencyKeyConflict`, `Invalid` for a deadline in the past, `Conflict` after too many lost races.
+        """
+        key = key_of(place, KIND, manifest.name)
+        uid = self.ids.fresh("run")
+        for _ in range(MOST_TRIES):
+            now = self.shelf.clock.now()
+            receipt = promised and promises.kept(self.shelf.journal, promised, now)
+            if receipt:
+                first = promises.first_outcome(receipt, key, manifest)
+                return Outcome(first, manifest.spec, created=True, replayed=True)
+            if self.shelf.journal.object(key) is not None:
+                raise exists(KIND, manifest.name)
+            try:
+                return self._admit(place, key, uid, manifest, promised)
+            except ConditionFailed as lost:
+                # The name was taken, the agent changed, or an equal call was faster: look again.
+                log.info("run %s looks again: %s", manifest.name, lost)
+        raise contested(KIND, manifest.name)
+
+    def _admit(
+        self, place: Place, key: ObjectKey, uid: str, manifest: Manifest, promised: Promise | None
+    ) -> Outcome:
+        now = self.shelf.clock.now()
+        spec = check_spec(KIND, manifest.name, manifest.spec)
+        if not isinstance(spec, AgentRunSpec):
+            raise TypeError(f"{manifest.kind} is not admitted as a run")
+        _check_deadline(manifest.name, spec, now)
+        agent = self._agent(place, spec.agent)
+        check_available(manifest.name, spec, spec.agent, agent.spec)
+        cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
+        put = partial(self.shelf.payloads.put, Scope(place.org, uid))
+        obj = Object(
+            key=key,
+            uid=uid,
+            version=next_version(0, now),
+            generation=1,
+            spec=put(as_text(manifest.spec)),
+            created_at=now,
+            status=projection.queued(agent.object.generation, cap),
+            labels=manifest.labels or {},
+        )
+        conversation = _conversation(obj, put(_context(agent, spec).to_json()), cap)
+        first = _first_input(obj, put(spec.input), place.caller)
+        receipt = promises.receipt_of(promised, obj, now) if promised else None
+        self._commit(obj, conversation, first, agent.object, receipt)
+        return Outcome(obj, manifest.spec, created=True)
+
+    def _commit(
+        self, obj: Object, conversation: Conversation, first: Input, agent: Object, receipt: Receipt | None
+    ) -> None:
+        objects = self.shelf.journal.objects
+        objects.admit(obj, conversation, first, obj.created_at, agent=agent, receipt=receipt)
+        try:
+            self.executions.start(conversation.id, FIRST_GENERATION)
+        except NodusError as error:
+            # The run is admitted: the table's stream and the sweeper start it, only later.
+            log.warning("run %s (%s) was not started at once: %s", obj.key.name, obj.uid, error)
+
+    def _agent(self, place: Place, name: str) -> _Agent:
+        """The agent of that name: the project's, else the template (NODQ-22)."""
+        template = ObjectKey(SYSTEM_ORG, SYSTEM_PROJECT, "Agent", name)
+        for key in (key_of(place, "Agent", name), template):
+            obj = self.shelf.journal.object(key)
+            if obj is None:
+                continue
+            spec = check_spec("Agent", name, self.shelf.spec(obj))
+            if not isinstance(spec, AgentSpec):
+                raise TypeError(f"{key} is no agent")
+            if spec.state == defaults.STOPPED:
+                message = f"agent {name!r} is stopped and takes no runs; remove its spec.state first"
+                raise Refusal("AgentStopped", message, kind="Agent", name=name)
+            return _Agent(obj, spec)
+        message = f"there is no agent {name!r} in this project, and no template of that name"
+        cause = Cause("spec.agent", "names no agent", "FieldValueNotFound")
+        raise Refusal("NotFound", message, causes=(cause,), kind="Agent", name=name)
+
+
+def _conversation(obj: Object, context: Text, cap: Decimal) -> Conversation:
+    """The run's conversation; the lease is that of the execution that starts after the commit.
+
+    When that start is lost, the sweeper sees the lease end.
+    """
+    return Conversation(
+        id=obj.uid,
+        object=obj.key,
+        context=context,
+        line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
+        created_at=obj.created_at,
+        cap=cap,
+        accepted=1,
+    )
+
+
+def _first_input(obj: Object, text: Text, author: str) -> Input:
+    return Input(
+        conversation=obj.uid,
+        seq=1,
+        text=text,
+        state=InputState.QUEUED,
+        origin="user",
+        author=author,
+        created_at=obj.created_at,
+    )
+
+
+def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
+    if spec.deadline is not None and deadline(spec.deadline, now) <= now:
+        raise invalid(KIND, name, (Cause("spec.deadline", "must lie in the future"),))
+
+
+def _context(agent: _Agent, run: AgentRunSpec) -> Context:
+    """What the run pins: the agent's settings, with the run's own model in place of the agent's (NODQ-30)."""
+    spec = agent.spec
+    return Context(
+        agent=agent.object.key.name,
+        agent_generation=agent.object.generation,
+        system=spec.system or "",
+        model=_choice(run.model or spec.model),
+        working_dir=spec.working_dir or defaults.DEFAULT_FOLDER,
+        setup=spec.setup,
+        image=spec.image or defaults.DEFAULT_IMAGE,
+        env={variable.name: variable.value for variable in spec.env or []},
+        max_tool_calls=defaults.DEFAULT_TOOL_CALLS if spec.max_tool_calls is None else spec.max_tool_calls,
+        max_parallel_agents=spec.max_parallel_agents or 0,
+        parallelism=run.parallelism or 0,
+        state_dir=spec.continuity.state_dir if spec.continuity else None,
+    )
+
+
+def _choice(model: ModelSpec | None) -> ModelChoice:
+    if model is None:
+        return ModelChoice("Nodus")
+    choice = ModelChoice(model.access, model.name, tuple(model.families or ()))
+    return (
+        choice
+        if model.max_tokens is None
+        else ModelChoice(choice.access, choice.name, choice.families, model.max_tokens)
+    )

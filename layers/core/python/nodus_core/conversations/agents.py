@@ -1,0 +1,109 @@
+"""Agents: created, applied, patched and deleted. Nothing runs because of it (NOD-007)."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodus_core.access.door import Place
+from nodus_core.conversations import promises
+from nodus_core.conversations.promises import Promise
+from nodus_core.conversations.shelf import (
+    MOST_TRIES,
+    Outcome,
+    Shelf,
+    as_text,
+    contested,
+    exists,
+    key_of,
+    scope_of,
+)
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.payloads import Scope
+from nodus_core.journal.ports import Ids
+from nodus_core.kernel.errors import ConditionFailed, NodusError
+from nodus_core.kernel.objects import Object
+from nodus_core.resources.manifest import Manifest, merged
+
+KIND = "Agent"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Use cases of agents. Each raises `Refusal`; a refusal has stored nothing."""
+
+    shelf: Shelf
+    ids: Ids
+
+    def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
+        """A new agent. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
+        key = key_of(place, KIND, manifest.name)
+        for _ in range(MOST_TRIES):
+            receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
+            if receipt:
+                first = promises.first_outcome(receipt, key, manifest)
+                return Outcome(first, manifest.spec, created=True, replayed=True)
+            if self.shelf.journal.object(key) is not None:
+                raise exists(KIND, manifest.name)
+            try:
+                return self._create(place, manifest, promised)
+            except ConditionFailed:
+                continue
+        raise contested(KIND, manifest.name)
+
+    def apply(self, place: Place, manifest: Manifest) -> Outcome:
+        """The agent as the manifest has it, created when there is none (NOD-009). `Conflict`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.journal.object(key_of(place, KIND, manifest.name))
+            try:
+                if old is None:
+                    return self._create(place, manifest, None)
+                return self.shelf.revise(old, manifest)
+            except ConditionFailed:
+                continue
+        raise contested(KIND, manifest.name)
+
+    def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
+        """The agent with a merge patch (NOD-471). `NotFound`, `Invalid`, `Conflict`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.find(place, KIND, name)
+            manifest = merged(self.shelf.manifest(old), place.project, patch)
+            try:
+                return self.shelf.revise(old, manifest, exact=True)
+            except ConditionFailed:
+                continue
+        raise contested(KIND, name)
+
+    def delete(self, place: Place, name: str) -> Object:
+        """Removes the agent; its runs keep what they were admitted with (NODQ-58). `NotFound`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.find(place, KIND, name)
+            try:
+                self.shelf.journal.objects.remove(old, self.shelf.clock.now())
+            except ConditionFailed:
+                continue
+            try:
+                self.shelf.payloads.delete_scope(scope_of(old))
+            except NodusError as error:
+                # No row names these texts any more; only the space that they take is left.
+                log.warning("texts of deleted agent %s (%s) are left over: %s", name, old.uid, error)
+            return old
+        raise contested(KIND, name)
+
+    def _create(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
+        now = self.shelf.clock.now()
+        uid = self.ids.fresh("agent")
+        obj = Object(
+            key=key_of(place, KIND, manifest.name),
+            uid=uid,
+            version=next_version(0, now),
+            generation=1,
+            spec=self.shelf.payloads.put(Scope(place.org, uid), as_text(manifest.spec)),
+            created_at=now,
+            labels=manifest.labels or {},
+        )
+        receipt = promises.receipt_of(promised, obj, now) if promised else None
+        self.shelf.journal.objects.create(obj, now, receipt=receipt)
+        return Outcome(obj, manifest.spec, created=True)

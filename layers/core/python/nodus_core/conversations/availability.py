@@ -1,0 +1,65 @@
+"""What the catalogue knows and this release cannot do yet: accepted in an Agent, refused when a run would need it.
+
+Nothing that a person wrote is silently ignored: a run that would need one of these is refused by name.
+"""
+
+from collections.abc import Iterator
+
+from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.resources.agent import DEFAULT_IMAGE, AgentSpec
+from nodus_core.resources.agentrun import AgentRunSpec
+from nodus_core.resources.inference_source import ModelSpec
+
+NOT_AVAILABLE = "NotAvailable"
+_REASON = "FieldNotAvailable"
+
+
+def check_available(name: str, run: AgentRunSpec, agent_name: str, agent: AgentSpec) -> None:
+    """Raises `Refusal` `NotAvailable` naming every field that the run would need and that does nothing yet."""
+    causes = (*_of_run(run), *_of_model(run, agent_name, agent), *_of_agent(agent_name, agent))
+    if causes:
+        listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes)
+        message = f"AgentRun {name!r} cannot be run: {listed}"
+        raise Refusal(NOT_AVAILABLE, message, causes=causes, kind="AgentRun", name=name)
+
+
+def _of_run(run: AgentRunSpec) -> Iterator[Cause]:
+    if run.keep_alive:
+        yield Cause("spec.keepAlive", "cannot be true yet: messages to a run are not available", _REASON)
+    if run.deadline is not None:
+        yield Cause("spec.deadline", "is not available yet: leave it out", _REASON)
+    if run.group is not None:
+        yield Cause("spec.group", "is not available yet: there are no groups", _REASON)
+
+
+def _of_model(run: AgentRunSpec, agent_name: str, agent: AgentSpec) -> Iterator[Cause]:
+    own = run.model is not None
+    model = run.model or agent.model
+    if model is None:
+        return
+    field = "spec.model" if own else "spec.agent"
+    where = "" if own else f"names agent {agent_name!r}, whose "
+    if model.access == "BYOK":
+        yield Cause(field, f"{where}access BYOK is not available yet: use Nodus or OnDemand", _REASON)
+    elif _is_endpoint(model):
+        yield Cause(field, f"{where}endpoint/NAME is not available yet: name a catalogue model", _REASON)
+
+
+def _is_endpoint(model: ModelSpec) -> bool:
+    return model.access == "OnDemand" and (model.name or "").startswith("endpoint/")
+
+
+def _of_agent(name: str, agent: AgentSpec) -> Iterator[Cause]:
+    wanting = {
+        "spec.source": agent.source is not None,
+        "spec.secrets": bool(agent.secrets),
+        "spec.network.egress.policy": agent.network is not None and agent.network.egress.policy != "Deny",
+        "spec.image": agent.image not in (None, DEFAULT_IMAGE),
+    }
+    for field, needed in wanting.items():
+        if needed:
+            yield Cause(
+                "spec.agent",
+                f"names agent {name!r}, whose {field} cannot be honoured yet: leave it out",
+                _REASON,
+            )

@@ -1,0 +1,121 @@
+"""What the kinds share in storage: finding an object, its spec's text, changing it under its version."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodus_core.access.door import Place
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.payloads import Payloads, Scope
+from nodus_core.journal.ports import Clock
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.objects import Object, ObjectKey
+from nodus_core.kernel.text import Inline
+from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.patch import same
+
+MOST_TRIES = 8
+"""Races that one call may lose before it answers `Conflict`."""
+
+_READERS = 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call came to. `spec` is what the person wrote; `replayed`: an idempotency key's first outcome."""
+
+    object: Object
+    spec: dict[str, Any]
+    created: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Objects of one journal with their specs."""
+
+    journal: Journal
+    payloads: Payloads
+    clock: Clock
+
+    def find(self, place: Place, kind: str, name: str) -> Object:
+        """Raises `Refusal` `NotFound`."""
+        obj = self.journal.object(key_of(place, kind, name))
+        if obj is None:
+            raise missing(kind, name)
+        return obj
+
+    def spec(self, obj: Object) -> dict[str, Any]:
+        """The spec as it was written."""
+        return json.loads(self.payloads.get(scope_of(obj), obj.spec))
+
+    def manifest(self, obj: Object) -> Manifest:
+        """The object as its writer would send it."""
+        return Manifest(obj.key.kind, obj.key.name, self.spec(obj), obj.labels)
+
+    def specs(self, objects: Sequence[Object]) -> list[dict[str, Any]]:
+        """The specs in the same order; those that stand outside their rows are fetched side by side."""
+        if sum(not isinstance(obj.spec, Inline) for obj in objects) < 2:
+            return [self.spec(obj) for obj in objects]
+        with ThreadPoolExecutor(_READERS) as readers:
+            return list(readers.map(self.spec, objects))
+
+    def revise(self, old: Object, manifest: Manifest, *, exact: bool = False) -> Outcome:
+        """The object with the manifest's spec and labels; what means the same changes nothing.
+
+        `exact`: the manifest's version must be the stored one even when nothing changes. Raises `Refusal`
+        `Conflict` for a version that is not the stored one, `ConditionFailed` when the object changed since.
+        """
+        spec = self.spec(old)
+        labels = old.labels if manifest.labels is None else manifest.labels
+        new_spec = not same(spec, manifest.spec)
+        if manifest.version not in (None, str(old.version)) and (exact or new_spec or labels != old.labels):
+            message = (
+                f"{old.key.kind} {old.key.name!r} was changed since version {manifest.version[:40]}; "
+                "read it again and repeat your change"
+            )
+            raise Refusal("Conflict", message, kind=old.key.kind, name=old.key.name)
+        if not new_spec and labels == old.labels:
+            return Outcome(old, spec)
+        now = self.clock.now()
+        text = self.payloads.put(scope_of(old), as_text(manifest.spec)) if new_spec else old.spec
+        new = replace(
+            old,
+            spec=text,
+            labels=labels,
+            generation=old.generation + (1 if new_spec else 0),
+            version=next_version(old.version, now),
+        )
+        self.journal.objects.replace(old, new, now)
+        return Outcome(new, manifest.spec if new_spec else spec)
+
+
+def key_of(place: Place, kind: str, name: str) -> ObjectKey:
+    return ObjectKey(place.org, place.project, kind, name)
+
+
+def scope_of(obj: Object) -> Scope:
+    """Where an object's long texts stand; a run's uid is its conversation's id."""
+    return Scope(obj.key.org, obj.uid)
+
+
+def as_text(spec: dict[str, Any]) -> str:
+    """A spec as it is stored."""
+    return json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
+
+
+def missing(kind: str, name: str) -> Refusal:
+    return Refusal("NotFound", f"there is no {kind} {name!r} in this project", kind=kind, name=name)
+
+
+def exists(kind: str, name: str) -> Refusal:
+    message = f"{kind} {name!r} exists; take another name, or apply to change it"
+    return Refusal("AlreadyExists", message, kind=kind, name=name)
+
+
+def contested(kind: str, name: str) -> Refusal:
+    message = f"{kind} {name!r} is being changed by others again and again; nothing was stored, try again"
+    return Refusal("Conflict", message, kind=kind, name=name)
