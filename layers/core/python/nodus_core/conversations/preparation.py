@@ -53,7 +53,10 @@ def run_setup(session: Session, task: Task | None) -> Directive | None:
     news = commands.wait_for(session, (task,))
     if not news.outcomes:
         return None if news.stopped else pause(session, (task,))
-    session.record(Changes(settled=(commands.settled(session, task, news.outcomes[task.key]),)))
+    done = commands.settled(session, task, news.outcomes[task.key])
+    if done.state is TaskState.COMPLETED and done.result is not None and done.result.is_error:
+        done = replace(done, state=TaskState.FAILED, result=replace(done.result, error="SetupFailed"))
+    session.record(Changes(settled=(done,)))
     return None
 
 
@@ -191,7 +194,7 @@ def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> None:
         again = _new_sandbox(session, session.conversation.sandboxes + 1)
         retaken = replace(task, attempt=task.attempt + 1, claim=session.claim(), sandbox=again.id)
         session.conversation, session.run = session.ports.journal.steps.replace_sandbox(
-            session.fence, session.conversation, session.open_run, retaken, again
+            session.fence, session.conversation, session.open_run, task, retaken, again
         )
         session.tasks = {**session.tasks, task.key: retaken}
         return

@@ -118,8 +118,7 @@ def wait_for_model(
         session.ports.clock.sleep(delay)
         session.retake(task, resent=may_have_run)
         return None
-    released = session.retake(task, resent=may_have_run)
-    session.fresh.discard(released.key)
+    session.let_go(replace(task, resent=task.resent + 1) if may_have_run else task)
     return rest_until_due(session, delay)
 
 

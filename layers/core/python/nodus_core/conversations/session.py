@@ -118,14 +118,22 @@ class Session:
         self._follow(tasks)
 
     def retake(self, task: Task, *, resent: bool) -> Task:
-        """Takes over an interrupted task: a further attempt, counted as resent where it may have run."""
+        """Claims a further attempt of an open task, counted as resent where the one before may have run."""
         again = replace(
             task, attempt=task.attempt + 1, resent=task.resent + (1 if resent else 0), claim=self.claim()
         )
-        self.run = self.ports.journal.steps.retake(self.fence, self.open_run, again)
-        self._follow((again,))
+        self._replace(task, again)
         self.fresh.add(again.key)
         return again
+
+    def let_go(self, task: Task) -> None:
+        """Nobody tries this open task now: the worker that takes it up again has not interrupted anything."""
+        self._replace(task, replace(task, claim=None))
+        self.fresh.discard(task.key)
+
+    def _replace(self, old: Task, new: Task) -> None:
+        self.run = self.ports.journal.steps.retake(self.fence, self.open_run, old, new)
+        self._follow((new,))
 
     def claim(self) -> Claim:
         return Claim(self.fence.claimant, self.fence.generation, self.ports.clock.now())

@@ -62,10 +62,12 @@ class Steps:
         """
         return self._write("cut", fence, run, Changes(settled=tasks), Present("stop"))
 
-    def retake(self, fence: Fence, run: Run, task: Task, *more: Operation, name: str = "retake") -> Run:
-        """A new worker does an open task again: a further attempt under the same reserve, counted as resent.
+    def retake(
+        self, fence: Fence, run: Run, old: Task, new: Task, *more: Operation, name: str = "retake"
+    ) -> Run:
+        """An open task gets a further attempt under the same reserve, or is let go until its provider is free.
 
-        Condition: as `record`; the task is running in the attempt before. Raises `ConditionFailed`.
+        Condition: as `record`; the task is running in the old one's attempt. Raises `ConditionFailed`.
         """
         after = replace(run, version=run.version + 1)
         self._writer.commit(
@@ -75,8 +77,8 @@ class Steps:
                 when=both(fence.on_run, Equals("version", run.version), Absent("stop")),
             ),
             Put(
-                stored(task_key(run.uid, task.key), task),
-                when=both(Equals("state", TaskState.RUNNING.value), Equals("attempt", task.attempt - 1)),
+                stored(task_key(run.uid, new.key), new),
+                when=both(Equals("state", TaskState.RUNNING.value), Equals("attempt", old.attempt)),
             ),
             *more,
         )
@@ -94,14 +96,20 @@ class Steps:
         return _owning(conversation, sandbox), after
 
     def replace_sandbox(
-        self, fence: Fence, conversation: Conversation, run: Run, task: Task, sandbox: Sandbox
+        self,
+        fence: Fence,
+        conversation: Conversation,
+        run: Run,
+        old: Task,
+        new: Task,
+        sandbox: Sandbox,
     ) -> tuple[Conversation, Run]:
         """A further try to start a sandbox: the task's next attempt names a new one (NOD-054).
 
         Condition: as `retake`; the conversation's sandbox is the one that failed. Raises `ConditionFailed`.
         """
         rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
-        after = self.retake(fence, run, task, *rows, name="replace-sandbox")
+        after = self.retake(fence, run, old, new, *rows, name="replace-sandbox")
         return _owning(conversation, sandbox), after
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:

@@ -7,7 +7,7 @@ rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids
 from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, Task
@@ -39,7 +39,7 @@ class View:
     conversation: Conversation
     plan: Plan
     run: Run | None = None
-    tasks: Mapping[str, Task] = {}
+    tasks: Mapping[str, Task] = field(default_factory=dict[str, Task])
     sandbox: Sandbox | None = None
     prepared: bool = False
 

@@ -1,0 +1,115 @@
+"""Sandboxes of scripted behaviour behind the task port: each is a daemon that obeys a Python function.
+
+Effects are counted outside the system under test, in `effects`: one entry for each time a command really ran.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.sandboxes import Greeting
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.ids import digest
+from nodus_core.sandboxes.link import Link
+
+Behaviour = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""kind and request of a command in, the result's fields out."""
+
+
+@dataclass
+class Daemon:
+    """One started task. `held` results wait for `release`."""
+
+    sandbox: str
+    code: str
+    token: str
+    boot: str
+    known: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    alive: bool = True
+    up: bool = False
+
+
+class ScriptedSandboxes:
+    """`SandboxTasks` and `Bell` in one: a task's daemon looks for work whenever `turn` is called."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self._behaviour = behaviour
+        self.daemons: dict[str, Daemon] = {}
+        self.effects: list[tuple[str, str]] = []
+        self.link: Link | None = None
+
+    # --- SandboxTasks ---
+
+    def run(
+        self,
+        sandbox: str,
+        variables: Mapping[str, str],
+        *,
+        cpu: int | None = None,
+        memory: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> str:
+        arn = f"task/{sandbox}"
+        if arn not in self.daemons:
+            token, boot = f"token-{sandbox}", f"boot-{sandbox}"
+            self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot)
+        return arn
+
+    def find(self, sandbox: str) -> str | None:
+        arn = f"task/{sandbox}"
+        return arn if arn in self.daemons and self.daemons[arn].alive else None
+
+    def stop(self, task: str, reason: str) -> None:
+        if task in self.daemons:
+            self.daemons[task].alive = False
+
+    def state(self, task: str) -> TaskReport:
+        daemon = self.daemons.get(task)
+        if daemon is None:
+            return TaskReport("missing")
+        return TaskReport("running") if daemon.alive else TaskReport("stopped", "killed by the test")
+
+    # --- Bell ---
+
+    def ring(self, connection: str) -> bool:
+        return False
+
+    # --- the daemons' own time ---
+
+    def turn(self) -> None:
+        """Every daemon that lives says hello once, pulls, runs what it got, and reports."""
+        for daemon in list(self.daemons.values()):
+            if daemon.alive:
+                try:
+                    self._turn(daemon)
+                except Refusal:
+                    daemon.alive = False
+
+    def _turn(self, daemon: Daemon) -> None:
+        if self.link is None:
+            raise RuntimeError("connect the sandboxes to a link first")
+        if not daemon.up:
+            greeting = Greeting(daemon.boot, digest(daemon.token), {"isolated": True})
+            self.link.hello(daemon.sandbox, greeting, daemon.code)
+            daemon.up = True
+        sandbox = self.link.authorize(daemon.sandbox, daemon.token)
+        pulled = self.link.pull(sandbox, daemon.boot)
+        if pulled.stop:
+            daemon.alive = False
+            return
+        for command, request in pulled.commands:
+            result = daemon.known.get(command.id)
+            if result is None:
+                self.effects.append((daemon.sandbox, command.id))
+                result = self._behaviour(command.kind, json.loads(request))
+                daemon.known[command.id] = result
+            if daemon.alive:
+                self.link.done(sandbox, daemon.boot, command.id, json.dumps(result))
+
+
+def exited(output: str = "", code: int = 0) -> dict[str, Any]:
+    """The result of a command that ran to its end."""
+    size = len(output.encode())
+    return {"state": "exited", "exitCode": code, "output": output, "rawBytes": size, "droppedBytes": 0}

@@ -1,0 +1,139 @@
+"""A small world in memory: journal, payloads, scripted models and sandboxes, and somebody who delivers kicks.
+
+`settle` lets everything happen until nothing is left to do, as the sweeper would in the end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+
+from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.ports import Directive, Ports
+from nodus_core.conversations.worker import Worker
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.keys import DUE_SHARDS
+from nodus_core.journal.ports import CrashPoints
+from nodus_core.journal.store import Store
+from nodus_core.kernel import projection
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey
+from nodus_core.kernel.states import InputState
+from nodus_core.kernel.text import Inline
+from nodus_core.sandboxes.link import Link
+from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.crash import Crash
+from nodus_core.testing.memory_payloads import MemoryPayloads
+from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.scripted_model import Script, ScriptedModels
+from nodus_core.testing.scripted_sandbox import Behaviour, ScriptedSandboxes, exited
+
+NAMES = ObjectKey("acme", "web", "AgentRun", "run")
+
+
+class TickingClock(FakeClock):
+    """Time passes only while somebody waits, and whoever waits lets the sandboxes work."""
+
+    def __init__(self, whenever: Callable[[], None]) -> None:
+        super().__init__()
+        self._whenever = whenever
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self._whenever()
+
+
+@dataclass
+class Started:
+    """Executions that were asked for, by name, in order; a name is started once."""
+
+    waiting: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    names: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+
+    def start(self, line: str, generation: int) -> None:
+        if (line, generation) not in self.names:
+            self.names.add((line, generation))
+            self.waiting.append((line, generation))
+
+
+class World:
+    """Everything that one run needs, under the test's control."""
+
+    def __init__(
+        self,
+        script: Script,
+        behaviour: Behaviour = lambda kind, request: exited(),
+        *,
+        crash: CrashPoints | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.sandboxes = ScriptedSandboxes(behaviour)
+        self.clock = TickingClock(self.sandboxes.turn)
+        self.models = ScriptedModels(script)
+        self.payloads = MemoryPayloads()
+        self.ids = CountingIds()
+        self.executions = Started()
+        self.journal = Journal(self.store, self.ids, crash)
+        # The daemon's half has no crash points: it is another process.
+        self.sandboxes.link = Link(Journal(self.store, self.ids), self.payloads, self.clock)
+        self.kicks = Kicks(Journal(self.store, self.ids), self.executions, self.clock)
+        self.crashes = 0
+
+    @property
+    def ports(self) -> Ports:
+        return Ports(
+            self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids
+        )
+
+    def admit(self, prompt: str = "Do it.", *, cap: str = "1.00", context: Context | None = None) -> str:
+        """Creates a run and starts its execution; returns the conversation's id."""
+        now = self.clock.now()
+        frozen = context or Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
+        obj = Object(NAMES, "conv", 1, 1, Inline("{}"), now, projection.queued(1, Decimal(cap)))
+        head = Conversation(
+            id="conv",
+            object=NAMES,
+            context=Inline(frozen.to_json()),
+            line=Line(1, lease_until=now + timedelta(seconds=30)),
+            created_at=now,
+            cap=Decimal(cap),
+            accepted=1,
+        )
+        first = Input("conv", 1, Inline(prompt), InputState.QUEUED, "person", "alice", now)
+        Journal(self.store, self.ids).objects.admit(obj, head, first, now, agent=None)
+        self.executions.start("conv", 1)
+        return "conv"
+
+    def settle(self, *, most: int = 400) -> None:
+        """Runs executions and the sweeper until nothing is due and nothing was started."""
+        for _ in range(most):
+            if self.executions.waiting:
+                self._execute(*self.executions.waiting.pop(0))
+            elif not self._sweep():
+                return
+        raise AssertionError("the world does not come to rest")
+
+    def _execute(self, line: str, generation: int) -> None:
+        """One execution: Advance until it ends. A crash kills it, and nobody but the sweeper sees that."""
+        directive = Directive("again")
+        while directive.next in ("again", "soon"):
+            try:
+                directive = Worker(self.ports).advance(line, generation, lambda: 900.0)
+            except Crash:
+                self.crashes += 1
+                return
+
+    def _sweep(self) -> bool:
+        """Time passes until the next due moment, then what is due is kicked. False: nothing will be due."""
+        journal = self.kicks.journal
+        for _ in range(40):
+            self.clock.sleep(16)
+            due = [
+                line for shard in DUE_SHARDS for line in journal.due_conversations(shard, self.clock.now())
+            ]
+            for line in due:
+                self.kicks.kick(line)
+            if due:
+                return True
+        return False
