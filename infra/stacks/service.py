@@ -75,14 +75,10 @@ class ServiceStack(Stack):
             "HttpApiId": around.http_api.api.api_id,
             "LinkApiId": around.link_api.api.api_id,
             "LinkApiStage": LINK_STAGE,
-            "TableName": around.state.journal.table.table_name,
-            "PayloadBucket": around.state.payloads.bucket.bucket_name,
             "ClusterName": around.sandboxes.name,
-            "ProvidersSecretArn": around.state.providers.arn,
             "AdminFunctionName": functions.admin.function.function_name,
             "FunctionNames": ",".join(each.function.function_name for each in functions.all),
             "LineMachineArn": functions.machine.state_machine_arn,
-            "BusName": around.state.events.bus.event_bus_name,
         }
         for name, value in outputs.items():
             CfnOutput(self, name, value=value)

@@ -1,6 +1,6 @@
 """The stack of what must outlive every deployment."""
 
-from aws_cdk import App, Stack
+from aws_cdk import App, CfnOutput, Stack
 
 from infra.constructs.event_bus import EventBus
 from infra.constructs.journal_table import JournalTable
@@ -26,3 +26,10 @@ class StateStack(Stack):
         self.events = EventBus(self, "Events", names=names)
         # By a name of its own: policies say `ARN/*`, and an acknowledged pattern must be known beforehand.
         self.payloads_arn = self.export_value(self.payloads.bucket.bucket_arn, name=names.of("payloads-arn"))
+        for name, value in {
+            "TableName": self.journal.table.table_name,
+            "PayloadBucket": self.payloads.bucket.bucket_name,
+            "ProvidersSecretArn": self.providers.arn,
+            "BusName": self.events.bus.event_bus_name,
+        }.items():
+            CfnOutput(self, name, value=value)

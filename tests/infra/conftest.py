@@ -1,0 +1,38 @@
+"""One synthesis for all of these tests, and one with every setting changed."""
+
+import pytest
+
+from tests.infra.synthesis import Assembly, synthesize
+
+# Node loads the whole CDK for each synthesis; on a busy machine that alone may take a minute.
+SYNTHESIS_TIMEOUT_S = 300
+OTHER_SETTINGS = {
+    "stage": "dev",
+    "lineConcurrency": "0",
+    "logRetentionDays": "7",
+    "alarmEmail": "oncall@example.com",
+    "warm": "2",
+    "spot": "true",
+    "protect": "false",
+    "sandboxImage": "public.ecr.aws/example/tools:1",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"assembly", "other"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.timeout(SYNTHESIS_TIMEOUT_S))
+            # With several workers, one of them synthesizes for all.
+            item.add_marker(pytest.mark.xdist_group("synthesis"))
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The app with its default settings."""
+    return synthesize(tmp_path_factory.mktemp("default"), {}, "nodus")
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The app as a second stage with every setting changed."""
+    return synthesize(tmp_path_factory.mktemp("other"), OTHER_SETTINGS, "nodus-dev")

@@ -1,0 +1,121 @@
+"""What the world can reach, what sandboxes can reach, and what operators see."""
+
+import json
+from typing import Any
+
+from tests.infra.synthesis import Assembly
+
+STATE_OUTPUTS = {"TableName", "PayloadBucket", "ProvidersSecretArn", "BusName"}
+SERVICE_OUTPUTS = {
+    *("HttpApiUrl", "HttpApiId", "LinkApiId", "LinkApiStage", "ClusterName"),
+    *("AdminFunctionName", "FunctionNames", "LineMachineArn"),
+}
+
+
+def all_properties(assembly: Assembly, kind: str) -> list[dict[str, Any]]:
+    return [each["Properties"] for each in assembly.service.of_type(kind).values()]
+
+
+def stage(assembly: Assembly, name: str) -> dict[str, Any]:
+    (found,) = (
+        each for each in all_properties(assembly, "AWS::ApiGatewayV2::Stage") if each["StageName"] == name
+    )
+    return found
+
+
+def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
+    assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
+        *("$connect", "$default", "$disconnect"),
+        *("ANY /apis/{proxy+}", "GET /healthz", "POST /link/v1/{proxy+}"),
+    ]
+
+
+def test_each_route_leads_to_its_function(assembly: Assembly) -> None:
+    resources = assembly.service.body["Resources"]
+    for route in all_properties(assembly, "AWS::ApiGatewayV2::Route"):
+        integration = resources[route["Target"]["Fn::Join"][1][1]["Ref"]]["Properties"]
+        wanted = (
+            "FunctionsApi" if route["RouteKey"].endswith(("/apis/{proxy+}", "/healthz")) else "FunctionsLink"
+        )
+        assert wanted in str(integration["IntegrationUri"]), route["RouteKey"]
+
+
+def test_both_stages_are_throttled_and_http_access_is_logged_without_queries_or_headers(
+    assembly: Assembly,
+) -> None:
+    for name in ("$default", "link"):
+        limits = stage(assembly, name)["DefaultRouteSettings"]
+        assert (limits["ThrottlingRateLimit"], limits["ThrottlingBurstLimit"]) == (500, 1000)
+    logged = json.loads(stage(assembly, "$default")["AccessLogSettings"]["Format"])
+    assert {"requestId", "status", "method", "path"} <= set(logged)
+    assert not [each for each in logged.values() if "query" in each.lower() or "header" in each.lower()]
+
+
+def test_sandboxes_are_dialled_by_nobody_and_dial_only_the_web(assembly: Assembly) -> None:
+    group = assembly.service.one("AWS::EC2::SecurityGroup")
+    assert "SecurityGroupIngress" not in group
+    assert not assembly.service.of_type("AWS::EC2::SecurityGroupIngress")
+    ports = {(each["IpProtocol"], each["FromPort"], each["ToPort"]) for each in group["SecurityGroupEgress"]}
+    assert ports == {("tcp", 443, 443), ("tcp", 80, 80)}
+
+
+def test_there_is_no_gateway_to_pay_for_and_no_function_in_the_network(assembly: Assembly) -> None:
+    kinds = {each["Type"] for each in assembly.service.body["Resources"].values()}
+    assert not kinds & {"AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::EC2::VPCEndpoint"}
+    assert not kinds & {"AWS::EC2::VPCPeeringConnection", "AWS::EC2::TransitGatewayAttachment"}
+    assert len(assembly.service.of_type("AWS::EC2::Subnet")) == 2
+    assert not [each for each in all_properties(assembly, "AWS::Lambda::Function") if "VpcConfig" in each]
+
+
+def test_the_sandbox_task_is_small_read_only_and_stops_politely(assembly: Assembly) -> None:
+    task = assembly.service.one("AWS::ECS::TaskDefinition")
+    assert (task["Family"], task["Cpu"], task["Memory"]) == ("nodus-sandbox", "1024", "2048")
+    assert task["RequiresCompatibilities"] == ["FARGATE"]
+    (container,) = task["ContainerDefinitions"]
+    assert container["Name"] == "sandbox"
+    assert container["ReadonlyRootFilesystem"] is True
+    assert container["StopTimeout"] == 120
+    assert container["LinuxParameters"]["Capabilities"]["Add"] == ["SYS_PTRACE"]
+    assert "Environment" not in container
+    assert "/workspace" in {each["ContainerPath"] for each in container["MountPoints"]}
+
+
+def test_spot_is_a_choice(assembly: Assembly, other: Assembly) -> None:
+    for made, provider in ((assembly, "FARGATE"), (other, "FARGATE_SPOT")):
+        variables = made.service.function("line")["Properties"]["Environment"]["Variables"]
+        assert variables["NODUS_CAPACITY_PROVIDER"] == provider
+        assert provider in made.service.one("AWS::ECS::Cluster")["CapacityProviders"]
+
+
+def test_no_log_is_kept_for_ever(assembly: Assembly, other: Assembly) -> None:
+    for made, days in ((assembly, 30), (other, 7)):
+        groups = all_properties(made, "AWS::Logs::LogGroup")
+        assert len(groups) == 9
+        assert {each["RetentionInDays"] for each in groups} == {days}
+
+
+def test_operators_are_told_of_what_needs_them(assembly: Assembly) -> None:
+    alarms = {each["AlarmName"]: each for each in all_properties(assembly, "AWS::CloudWatch::Alarm")}
+    assert set(alarms) == {
+        *("nodus-reactor-failures", "nodus-reactor-late", "nodus-line-errors"),
+        *("nodus-sweeper-errors", "nodus-sweeper-stale"),
+        *(f"nodus-{name}-throttles" for name in ("api", "link", "line", "reactor", "sweeper", "admin")),
+    }
+    stale = alarms.pop("nodus-sweeper-stale")
+    assert (stale["ComparisonOperator"], stale["TreatMissingData"]) == ("LessThanThreshold", "breaching")
+    assert {each["TreatMissingData"] for each in alarms.values()} == {"notBreaching"}
+    assert all(each["AlarmDescription"].endswith(".") for each in alarms.values())
+    assert assembly.service.one("AWS::CloudWatch::Dashboard")["DashboardName"] == "nodus"
+
+
+def test_alarms_are_sent_to_an_address_when_there_is_one(assembly: Assembly, other: Assembly) -> None:
+    assert other.service.one("AWS::SNS::Subscription")["Endpoint"] == "oncall@example.com"
+    assert all("AlarmActions" in each for each in all_properties(other, "AWS::CloudWatch::Alarm"))
+    assert not assembly.service.of_type("AWS::SNS::Topic")
+
+
+def test_outputs_carry_what_the_local_cloud_and_the_clients_need(assembly: Assembly) -> None:
+    assert set(assembly.state.body["Outputs"]) >= STATE_OUTPUTS
+    assert set(assembly.service.body["Outputs"]) == SERVICE_OUTPUTS
+    names = assembly.service.body["Outputs"]["FunctionNames"]["Value"]["Fn::Join"][1]
+    assert len([each for each in names if isinstance(each, dict)]) == 6

@@ -1,0 +1,153 @@
+"""Each role may do exactly what is listed here, to exactly that, and a new right is a change of this file."""
+
+import pytest
+
+from tests.infra.synthesis import Assembly, Resource, as_list
+
+JOURNAL = {
+    f"dynamodb:{action}"
+    for action in (
+        *("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem"),
+        *("GetItem", "PutItem", "Query", "UpdateItem"),
+    )
+}
+PAYLOADS = {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}
+SANDBOXES = {
+    "ecs:RunTask",
+    "ecs:ListTasks",
+    "ecs:DescribeTasks",
+    "ecs:StopTask",
+    "ecs:TagResource",
+    "iam:PassRole",
+}
+STREAM = {
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+}
+TELEMETRY = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+START, BELL, EVENTS = "states:StartExecution", "execute-api:ManageConnections", "events:PutEvents"
+
+ALLOWED = {
+    "api": JOURNAL | PAYLOADS | {START},
+    "link": JOURNAL | PAYLOADS | {BELL},
+    "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", "secretsmanager:GetSecretValue"},
+    "reactor": JOURNAL
+    | STREAM
+    | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
+    "sweeper": JOURNAL | {START},
+    "admin": JOURNAL,
+}
+# AWS knows no narrower resource for these.
+WITHOUT_RESOURCE = {
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+    "ecs:ListTasks",
+    "dynamodb:ListStreams",
+}
+
+
+def role_of(function: Resource) -> str:
+    return function["Properties"]["Role"]["Fn::GetAtt"][0]
+
+
+def statements(assembly: Assembly, name: str) -> list[dict]:
+    return assembly.service.statements(role_of(assembly.service.function(name)))
+
+
+def with_action(assembly: Assembly, name: str, action: str) -> list[dict]:
+    return [each for each in statements(assembly, name) if action in as_list(each["Action"])]
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_a_function_may_do_what_it_needs_and_no_more(assembly: Assembly, name: str) -> None:
+    found = statements(assembly, name)
+    assert {each["Effect"] for each in found} == {"Allow"}
+    assert {action for each in found for action in as_list(each["Action"])} == ALLOWED[name] | TELEMETRY
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_only_actions_that_know_no_resource_are_allowed_on_all(assembly: Assembly, name: str) -> None:
+    everywhere = [each for each in statements(assembly, name) if "*" in as_list(each["Resource"])]
+    assert {action for each in everywhere for action in as_list(each["Action"])} <= WITHOUT_RESOURCE
+
+
+def test_each_function_has_a_role_of_its_own_without_managed_policies(assembly: Assembly) -> None:
+    functions = assembly.service.of_type("AWS::Lambda::Function").values()
+    roles = [role_of(each) for each in functions]
+    assert len(set(roles)) == len(ALLOWED) == len(roles)
+    for role in roles:
+        assert "ManagedPolicyArns" not in assembly.service.body["Resources"][role]["Properties"]
+
+
+def test_journal_rights_end_at_the_table_and_only_the_sweeper_reads_the_index(assembly: Assembly) -> None:
+    for name in ALLOWED:
+        resources = {
+            str(resource)
+            for each in with_action(assembly, name, "dynamodb:Query")
+            for resource in as_list(each["Resource"])
+        }
+        assert all("JournalTable" in resource for resource in resources)
+        assert any("/index/due" in resource for resource in resources) == (name == "sweeper")
+        assert not any("*" in resource for resource in resources)
+
+
+def test_sandbox_rights_end_at_our_cluster(assembly: Assembly) -> None:
+    for action in ("ecs:RunTask", "ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask"):
+        (statement,) = with_action(assembly, "line", action)
+        assert list(statement["Condition"]["ArnEquals"]) == ["ecs:cluster"]
+    (tagging,) = with_action(assembly, "line", "ecs:TagResource")
+    assert tagging["Condition"] == {"StringEquals": {"ecs:CreateAction": "RunTask"}}
+    (running,) = with_action(assembly, "line", "ecs:RunTask")
+    assert "task-definition/nodus-sandbox:*" in str(running["Resource"])
+
+
+def test_only_the_sandboxes_execution_role_can_be_passed_and_only_to_ecs(assembly: Assembly) -> None:
+    (statement,) = with_action(assembly, "line", "iam:PassRole")
+    task = assembly.service.one("AWS::ECS::TaskDefinition")
+    assert statement["Resource"] == task["ExecutionRoleArn"]
+    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+
+
+def test_bells_can_be_rung_and_closed_on_our_link_stage_only(assembly: Assembly) -> None:
+    for name in ("line", "link"):
+        (statement,) = with_action(assembly, name, BELL)
+        written = [str(each) for each in as_list(statement["Resource"])]
+        assert sorted(each.split("/link/")[1].split("/")[0] for each in written) == ["DELETE", "POST"]
+        assert all("LinkApi" in each for each in written)
+
+
+def test_the_line_machine_may_invoke_the_line_function_and_nothing_else(assembly: Assembly) -> None:
+    role = assembly.service.one("AWS::StepFunctions::StateMachine")["RoleArn"]["Fn::GetAtt"][0]
+    found = assembly.service.statements(role)
+    invoking = [each for each in found if "lambda:InvokeFunction" in as_list(each["Action"])]
+    line = next(
+        key
+        for key, each in assembly.service.of_type("AWS::Lambda::Function").items()
+        if each == assembly.service.function("line")
+    )
+    assert [each["Resource"] for each in invoking] == [{"Fn::GetAtt": [line, "Arn"]}]
+    others = {action for each in found if each not in invoking for action in as_list(each["Action"])}
+    assert {action.split(":")[0] for action in others} == {"logs", "xray"}
+
+
+def test_a_sandbox_holds_no_aws_credential_and_its_execution_role_only_logs_and_pulls(
+    assembly: Assembly,
+) -> None:
+    task = assembly.service.one("AWS::ECS::TaskDefinition")
+    assert "TaskRoleArn" not in task
+    found = assembly.service.statements(task["ExecutionRoleArn"]["Fn::GetAtt"][0])
+    assert {action for each in found for action in as_list(each["Action"])} == {
+        *("logs:CreateLogStream", "logs:PutLogEvents", "ecr:GetAuthorizationToken"),
+        *("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"),
+    }
+
+
+def test_an_image_of_a_public_registry_needs_no_right_to_pull(other: Assembly) -> None:
+    task = other.service.one("AWS::ECS::TaskDefinition")
+    found = other.service.statements(task["ExecutionRoleArn"]["Fn::GetAtt"][0])
+    assert {action for each in found for action in as_list(each["Action"])} == {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+    }
