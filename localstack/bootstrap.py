@@ -62,9 +62,7 @@ class Part:
         return digest.hexdigest()
 
     def is_current(self) -> bool:
-        return (
-            self.product.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint()
-        )
+        return self.product.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint()
 
 
 def main() -> int:
@@ -119,7 +117,9 @@ def ensure(part: Part, environment: Mapping[str, str]) -> None:
     part.stamp.unlink(missing_ok=True)  # an interrupted installation must not look current
     part.install(environment)
     if not part.product.exists():
-        raise SetupError(f"{part.name} was installed but {part.product} is missing; `make clean` and try again")
+        raise SetupError(
+            f"{part.name} was installed but {part.product} is missing; `make clean` and try again"
+        )
     part.stamp.write_text(part.fingerprint())
     print(f"set-up: {part.name} ready in {time.monotonic() - begun:.1f} s", flush=True)
 
@@ -161,11 +161,8 @@ def child_environment() -> dict[str, str]:
 def install_tools(environment: Mapping[str, str]) -> None:
     """A small environment that holds `uv`, checked by its hash."""
     make_venv(TOOLS_VENV, environment, with_pip=True)
-    run(
-        [TOOLS_VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
-        + ["--only-binary", ":all:", "-r", ROOT / "localstack" / "uv-requirements.txt"],
-        environment,
-    )
+    pip = [TOOLS_VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
+    run([*pip, "--only-binary", ":all:", "-r", ROOT / "localstack" / "uv-requirements.txt"], environment)
 
 
 def sync(project: Path, venv: Path, environment: Mapping[str, str]) -> None:
@@ -180,7 +177,10 @@ def sync(project: Path, venv: Path, environment: Mapping[str, str]) -> None:
 def install_node_packages(environment: Mapping[str, str]) -> None:
     """The CDK command line, by the npm that came as a wheel; packages' own install scripts stay off."""
     npm = APP_VENV / "bin" / "npm"
-    run([npm, "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"], environment)
+    run(
+        [npm, "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"],
+        environment,
+    )
 
 
 def make_venv(venv: Path, environment: Mapping[str, str], *, with_pip: bool) -> None:
@@ -204,7 +204,10 @@ def venv_version(venv: Path) -> tuple[int, int] | None:
     if not python.exists():
         return None
     shown = subprocess.run(
-        [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
+        [python, "-c", "import sys; print(*sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if shown.returncode != 0:
         return None

@@ -72,7 +72,9 @@ def logs(state: State, options: argparse.Namespace) -> int:
     files = sorted(str(path) for path in state.logs.glob("*.log"))
     if not files:
         raise NoCloudError(f"no logs in {state.logs}: start the local cloud with `make up`")
-    return subprocess.run(["tail", "-n", "40", *(["-F"] if options.follow else []), *files], check=False).returncode
+    return subprocess.run(
+        ["tail", "-n", "40", *(["-F"] if options.follow else []), *files], check=False
+    ).returncode
 
 
 def deploy(state: State, _options: argparse.Namespace) -> int:

@@ -25,9 +25,32 @@ PORTS = range(24000, 30000)
 
 # Services that the deployed app or the CDK command line use; MiniStack leaves the others out.
 SERVICES = (
-    "apigateway application-autoscaling cloudformation dynamodb dynamodbstreams ec2 ecr ecs events iam kms lambda "
-    "logs monitoring pipes resource-groups s3 scheduler secretsmanager sns sqs ssm states sts tagging autoscaling"
-).split()
+    "apigateway",
+    "autoscaling",
+    "cloudformation",
+    "dynamodb",
+    "dynamodbstreams",
+    "ec2",
+    "ecr",
+    "ecs",
+    "events",
+    "iam",
+    "kms",
+    "lambda",
+    "logs",
+    "monitoring",
+    "pipes",
+    "resource-groups",
+    "s3",
+    "scheduler",
+    "secretsmanager",
+    "sns",
+    "sqs",
+    "ssm",
+    "states",
+    "sts",
+    "tagging",
+)
 
 
 def new_cloud(state: State) -> Cloud:
@@ -70,7 +93,11 @@ def is_free(port: int) -> bool:
 
 def base_environment(state: State) -> dict[str, str]:
     """What every process of the cloud gets; the caller's environment, keys of providers included, stays out."""
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
+        if name in os.environ
+    }
     system = os.environ.get("PATH", "/usr/bin:/bin")
     return {
         **kept,
@@ -84,7 +111,9 @@ def base_environment(state: State) -> dict[str, str]:
 def cloud_daemon(state: State, cloud: Cloud) -> Daemon:
     """The emulated AWS."""
     port = cloud.endpoint.rpartition(":")[2]
-    options = {name: os.environ[name] for name in ("LAMBDA_ACCOUNT_CONCURRENCY", "LOG_LEVEL") if name in os.environ}
+    options = {
+        name: os.environ[name] for name in ("LAMBDA_ACCOUNT_CONCURRENCY", "LOG_LEVEL") if name in os.environ
+    }
     environment = {
         **base_environment(state),
         **cloud.environment(),

@@ -17,7 +17,16 @@ from localstack.paths import APP_BIN, ROOT, State
 from localstack.processes import ProcessError, tail
 
 # Everything that a deploy depends on, below the checkout.
-SOURCES = ("app.py", "cdk.json", "infra", "layers", "functions", "statemachines", "uv.lock", "package-lock.json")
+SOURCES = (
+    "app.py",
+    "cdk.json",
+    "infra",
+    "layers",
+    "functions",
+    "statemachines",
+    "uv.lock",
+    "package-lock.json",
+)
 LEFT_OUT = {"__pycache__", "build", "node_modules", ".pytest_cache", ".ruff_cache"}
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 
@@ -56,7 +65,12 @@ def bootstrap(state: State, cloud: Cloud) -> None:
     """CDK's own stack, once for each state folder."""
     done = state.deployment / "bootstrapped"
     if not done.exists():
-        step(state, "bootstrap", cdk(state, "bootstrap", f"aws://000000000000/{cloud.region}"), cloud.environment())
+        step(
+            state,
+            "bootstrap",
+            cdk(state, "bootstrap", f"aws://000000000000/{cloud.region}"),
+            cloud.environment(),
+        )
         done.touch()
 
 
@@ -100,7 +114,13 @@ def environment() -> dict[str, str]:
     """For CDK and what it starts: Python and Node of the checkout first, no AWS settings of the caller."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     path = os.pathsep.join([str(APP_BIN), kept.get("PATH", "/usr/bin:/bin")])
-    return {**kept, "PATH": path, "CI": "true", "CDK_DISABLE_VERSION_CHECK": "1", "CDK_DISABLE_CLI_TELEMETRY": "true"}
+    return {
+        **kept,
+        "PATH": path,
+        "CI": "true",
+        "CDK_DISABLE_VERSION_CHECK": "1",
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+    }
 
 
 def fingerprint(cloud: Cloud) -> str:

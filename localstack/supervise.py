@@ -78,7 +78,11 @@ def missing() -> list[str]:
 def all_daemons(state: State) -> list[Daemon]:
     """Every process that may run, the emulator last: the others still talk to it while they stop."""
     cloud = Cloud.load(state)
-    return [daemons.agent_daemon(state, cloud), daemons.scripted_daemon(state), daemons.cloud_daemon(state, cloud)]
+    return [
+        daemons.agent_daemon(state, cloud),
+        daemons.scripted_daemon(state),
+        daemons.cloud_daemon(state, cloud),
+    ]
 
 
 def stop(state: State) -> list[str]:

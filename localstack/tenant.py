@@ -135,9 +135,13 @@ def read_configuration(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         data = {}
     except (OSError, yaml.YAMLError) as error:
-        raise ProcessError(f"{path} cannot be read: {error}; mend it, or name another file by NODUS_CONFIG") from error
+        raise ProcessError(
+            f"{path} cannot be read: {error}; mend it, or name another file by NODUS_CONFIG"
+        ) from error
     if not isinstance(data, dict) or not isinstance(data.get("contexts") or {}, dict):
-        raise ProcessError(f"{path} is not a client configuration; mend it, or name another file by NODUS_CONFIG")
+        raise ProcessError(
+            f"{path} is not a client configuration; mend it, or name another file by NODUS_CONFIG"
+        )
     return {**data, "contexts": dict(data.get("contexts") or {})}
 
 

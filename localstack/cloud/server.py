@@ -88,8 +88,6 @@ def warm(state: State) -> None:
     threading.Thread(target=work, name="warming", daemon=True).start()
 
 
-
-
 def prepare_folders(state: State) -> None:
     """A fresh folder for temporary files: a process that was killed left its own behind."""
     temporary = Path(os.environ["TMPDIR"])

@@ -32,7 +32,7 @@ def main() -> None:
     setup = json.loads(requests.readline())
     try:
         handler = load(setup)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever the handler's module raises is told to the emulator
         answer(answers, failure(error))
         return
     answer(answers, {"status": "ready"})
@@ -63,10 +63,12 @@ def serve(handler: Any, setup: dict[str, Any], request: dict[str, Any]) -> dict[
     try:
         result = json.dumps(handler(request["event"], context(setup, request)))
         if len(result) > RESPONSE_LIMIT_BYTES:
-            raise ResponseSizeTooLarge(f"Response payload size exceeded maximum of {RESPONSE_LIMIT_BYTES} bytes")
+            raise ResponseSizeTooLarge(
+                f"Response payload size exceeded maximum of {RESPONSE_LIMIT_BYTES} bytes"
+            )
     except SystemExit as error:
         return {"status": "error", "error": f"Runtime exited: {error}", "errorType": "Runtime.ExitError"}
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - an environment outlives whatever its handler raises
         return failure(error)
     finally:
         sys.stdout.flush()

@@ -60,7 +60,9 @@ class FunctionWorker(runtime.Worker):
         Raises:
             WorkerError: it ended, or the handler cannot be imported.
         """
-        layers = [lambda_service._resolve_layer_zip(reference) for reference in self.config.get("Layers") or []]
+        layers = [
+            lambda_service._resolve_layer_zip(reference) for reference in self.config.get("Layers") or []
+        ]
         code = self.store.unpack(self.code_zip)
         setup = {
             "code": str(code),
@@ -71,7 +73,7 @@ class FunctionWorker(runtime.Worker):
             "memory": self.config.get("MemorySize", 128),
             "stream": f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}",
         }
-        self._proc = subprocess.Popen(
+        process: subprocess.Popen[str] = subprocess.Popen(
             # -S: no site-packages; -s: nor the user's own; -P: nor our folder. The interpreter is the one that built the layers.
             [sys._base_executable, "-S", "-s", "-P", worker_program.__file__],  # type: ignore[attr-defined]
             cwd=code,
@@ -84,15 +86,16 @@ class FunctionWorker(runtime.Worker):
             errors="replace",
             bufsize=1,
         )
+        self._proc = process
         self._log: list[str] = []
         self._log_done = threading.Event()
-        threading.Thread(target=self._read_log, args=(self._proc,), daemon=True).start()
-        answer = self._exchange(setup, SPAWN_WAIT_S)
+        threading.Thread(target=self._read_log, args=(process,), daemon=True).start()
+        answer = self._exchange(process, setup, SPAWN_WAIT_S)
         if answer is None or answer["status"] != "ready":
             self._abandon()
             reason = (answer or {}).get("error", "it ended or gave no answer")
             raise WorkerError(f"{self.func_name} cannot start: {reason}\n{self._take_log()}")
-        logger.info("worker of %s started (pid %d)", self.func_name, self._proc.pid)
+        logger.info("worker of %s started (pid %d)", self.func_name, process.pid)
 
     def invoke(
         self,
@@ -108,6 +111,7 @@ class FunctionWorker(runtime.Worker):
         with self._lock:
             if self._proc is None or self._proc.poll() is not None:
                 self._spawn()
+            process: Any = self._proc
             self._log_done.clear()
             request = {
                 "event": event,
@@ -116,18 +120,17 @@ class FunctionWorker(runtime.Worker):
                 "timeoutS": timeout_s,
                 "trace": trace_id,
             }
-            answer = self._exchange(request, timeout_s)
+            answer = self._exchange(process, request, timeout_s)
             if answer is None:
-                timed_out = self._proc.poll() is None
+                timed_out = process.poll() is None
                 self._abandon()
                 answer = timeout_answer(timeout_s) if timed_out else exit_answer(self.func_name)
             elif not self._log_done.wait(LOG_WAIT_S):
                 logger.warning("the log of a call of %s is incomplete", self.func_name)
             return {**answer, "log": self._take_log()}
 
-    def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
+    def _exchange(self, process: Any, message: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
         """Send one line and read one; None when none came in time or the process ended."""
-        process = self._proc
         box: list[dict[str, Any]] = []
 
         def talk() -> None:
