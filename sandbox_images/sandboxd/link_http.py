@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +103,7 @@ class LinkHttp:
         await self._call("done", {"boot": self._identity.boot, "id": command_id, "result": result})
 
     async def _call(self, verb: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        backoff = Backoff()
+        backoff = self._make_backoff()
         while True:
             at_least_s = 0.0
             try:
