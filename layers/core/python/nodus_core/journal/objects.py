@@ -34,14 +34,15 @@ def next_version(old: int, now: datetime) -> int:
     return max(old + 1, int(now.timestamp() * 1_000_000))
 
 
-def projection(obj: Object, now: datetime) -> tuple[Operation, Operation]:
+def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[Operation, Operation]:
     """Operations that store `obj.status` under the new `obj.version` and log the change.
 
-    Condition: the stored version is lower. Only the holder of the line projects, so no other condition.
+    Condition: the stored version is lower, which is enough for the holder of the line; whoever else projects
+    names the version that it has read (`over`), and that must be the stored one.
     """
     update = Update(
         object_key(obj.key),
-        when=Below("version", obj.version),
+        when=Below("version", obj.version) if over is None else Equals("version", over),
         assign={"status": obj.status, "version": obj.version, "outbox": "changed"},
     )
     return update, _change(obj, "MODIFIED", now)

@@ -1,0 +1,154 @@
+"""Ending runs from outside: cancel, delete, and the removal of what a run has left.
+
+delete:  stop (if unfinished) ──► deletionTimestamp ──► line closed? ──yes──► purge
+                                                            └─no──► the line's worker closes it, then purges
+Whoever comes last sees both facts: `delete` marks before it looks at the line, a worker closes before it looks
+at the mark. A purge that dies in the middle leaves the object, so deleting again takes it up.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, missing, scope_of
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.keys import conversation_key, conversation_partition, run_partition, sandbox_partition
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import projection as projected
+from nodus_core.journal.payloads import Payloads
+from nodus_core.journal.ports import Clock
+from nodus_core.journal.store import MOST_OPERATIONS, Delete, Key, Operation
+from nodus_core.kernel import ids, projection
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
+from nodus_core.kernel.objects import Conversation, Object, StopMarker
+
+KIND = "AgentRun"
+CANCELLED = "Cancelled"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Control:
+    """Use cases that end runs. Each raises `Refusal` `NotFound`, and `Conflict` after too many lost races."""
+
+    shelf: Shelf
+    kicks: Kicks
+
+    def cancel(self, place: Place, name: str) -> tuple[Outcome, bool]:
+        """Asks an unfinished run to stop; asking again is fine. Returns it, and whether it had finished already.
+
+        From the commit of the stop marker on, no step of the run can begin (NOD-045).
+        """
+        obj = self._stop(place, name)
+        return Outcome(obj, self.shelf.spec(obj)), finished(obj)
+
+    def delete(self, place: Place, name: str) -> Outcome:
+        """Cancels the run if need be and has it removed; it is gone when its sandbox is (NODQ-57, NODQ-94)."""
+        obj = self._stop(place, name)
+        spec = self.shelf.spec(obj)
+        obj = self._mark(obj)
+        head = self.shelf.journal.conversation(obj.uid)
+        if head is None or closed(head):
+            purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
+        else:
+            self._kick(obj)
+        return Outcome(obj, spec)
+
+    def _stop(self, place: Place, name: str) -> Object:
+        """The run with its stop marker set, unless it has finished or is stopped."""
+        for _ in range(MOST_TRIES):
+            obj = self.shelf.find(place, KIND, name)
+            if finished(obj):
+                return obj
+            head = self.shelf.journal.conversation(obj.uid)
+            if head is None:
+                raise CorruptRow(f"AgentRun {name!r} ({obj.uid}) has no conversation")
+            if head.stop is None:
+                try:
+                    obj = self._set_marker(obj, head, place.caller)
+                except ConditionFailed as lost:
+                    log.info("run %s is looked at again: %s", name, lost)
+                    continue
+            self._kick(obj)
+            return obj
+        raise contested(KIND, name)
+
+    def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
+        now = self.shelf.clock.now()
+        shown = replace(obj, status=projection.cancelling(obj.status), version=next_version(obj.version, now))
+        shows = projected(shown, now, over=obj.version)
+        self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
+        return shown
+
+    def _mark(self, obj: Object) -> Object:
+        for _ in range(MOST_TRIES):
+            if obj.deleted_at is not None:
+                return obj
+            try:
+                return self.shelf.journal.objects.mark_deleted(obj, self.shelf.clock.now())
+            except ConditionFailed:
+                current = self.shelf.journal.object(obj.key)
+                if current is None or current.uid != obj.uid:
+                    raise missing(KIND, obj.key.name) from None
+                obj = current
+        raise contested(KIND, obj.key.name)
+
+    def _kick(self, obj: Object) -> None:
+        try:
+            self.kicks.kick(obj.uid)
+        except NodusError as error:
+            # The marker is set and the stream tells the reactor; the sweeper finds the line in any case.
+            log.warning("run %s (%s) was not kicked: %s", obj.key.name, obj.uid, error)
+
+
+def finished(obj: Object) -> bool:
+    """Whether a run shows a phase that never changes again."""
+    return obj.status.get("phase") in projection.FINAL_PHASES
+
+
+def closed(head: Conversation) -> bool:
+    """Whether nothing works on a conversation any more and nothing of it is left to be cleared."""
+    return head.ended and head.sandbox is None and head.line.lease_until is None
+
+
+def purge(journal: Journal, payloads: Payloads, clock: Clock, obj: Object) -> None:
+    """Removes all that a closed run has left, the object and its conversation's head last and together.
+
+    May be repeated after a crash at any point. Raises `StoreUnavailable`; a run that is gone already is fine.
+    """
+    head = journal.conversation(obj.uid)
+    payloads.delete_scope(scope_of(obj))
+    if head is not None:
+        for pk in _partitions(head):
+            _clear(journal, pk)
+    last = [Delete(conversation_key(obj.uid))] if head is not None else []
+    try:
+        journal.objects.remove(obj, clock.now(), *last)
+    except ConditionFailed:
+        log.info("run %s (%s) was removed by another", obj.key.name, obj.uid)
+
+
+def _partitions(head: Conversation) -> Iterable[str]:
+    for number in range(1, head.opened + 1):
+        yield run_partition(ids.run_id(head.id, number))
+    for ordinal in range(1, head.sandboxes + 1):
+        yield sandbox_partition(ids.sandbox_id(head.id, ordinal))
+    yield conversation_partition(head.id)
+
+
+def _clear(journal: Journal, pk: str) -> None:
+    """Deletes the rows of a partition, but a conversation's head, which says what else there is."""
+    spared = conversation_key(pk.removeprefix("conv#"))
+    after: str | None = None
+    while True:
+        page = journal.store.query(pk, after=after, limit=MOST_OPERATIONS)
+        keys = [Key(pk, row["sk"]) for row in page.rows]
+        operations: list[Operation] = [Delete(key) for key in keys if key != spared]
+        if operations:
+            journal.writer.commit("purge", *operations)
+        if page.after is None:
+            return
+        after = page.after

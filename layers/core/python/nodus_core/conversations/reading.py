@@ -1,0 +1,208 @@
+"""What people read: objects with their live figures, lists, answers. Nothing here changes anything."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.control import finished
+from nodus_core.conversations.shelf import Outcome, Shelf, scope_of
+from nodus_core.journal import keys
+from nodus_core.journal.codec import from_row
+from nodus_core.journal.store import Key
+from nodus_core.kernel import projection
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Turn
+from nodus_core.kernel.text import Inline, Text
+from nodus_core.kernel.times import stamp
+from nodus_core.resources.manifest import API_VERSION
+from nodus_core.resources.selectors import Selector
+
+RUN = "AgentRun"
+
+MOST_REPLY = 2 * 1024 * 1024
+"""Bytes of JSON after which a page ends early: a function's reply is bounded, an object's size is not small."""
+
+MOST_SCANNED = 500
+"""Objects that one page of a filtered list looks at."""
+
+LARGEST_ANSWER = 4_000_000
+"""Bytes of an answer above which the reader is sent to the payload store (docs/protocols.md §1)."""
+
+_LARGEST_BODY = 5_500_000
+_CHUNK = 16
+_SKEW = timedelta(seconds=5)
+
+Shown = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PageOf:
+    """Items as they are shown; `after` is the token to go on with; `version` is a position to watch from."""
+
+    items: list[Shown]
+    after: str | None
+    version: str = "0"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An answer too large for a reply: the address from which it can be read for a while."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads of one journal. Each raises `Refusal` `NotFound` for what is not there."""
+
+    shelf: Shelf
+
+    def object(self, place: Place, kind: str, name: str) -> Shown:
+        """One object as it is now."""
+        obj = self.shelf.find(place, kind, name)
+        return self.shown(Outcome(obj, self.shelf.spec(obj)))
+
+    def shown(self, outcome: Outcome) -> Shown:
+        """The object of a call's outcome; a replayed one is shown as the first call saw it."""
+        obj = outcome.object
+        if outcome.replayed:
+            return envelope(obj, outcome.spec, obj.status)
+        return envelope(obj, outcome.spec, self._statuses([obj])[0])
+
+    def page(self, place: Place, kind: str, limit: int, after: str | None, selector: Selector) -> PageOf:
+        """Objects in name order, at most `limit`, fewer when they are large or do not match.
+
+        Raises `Refusal` `BadRequest` for a token that is none of ours.
+        """
+        started = self.shelf.clock.now()
+        position = None if after is None else untoken(after)
+        found: list[Shown] = []
+        size = 0
+        for scanned, shown in enumerate(self._scan(place, kind, position)):
+            if len(found) == limit or scanned == MOST_SCANNED:
+                return PageOf(found, token(position or ""), _position(started))
+            if selector.matches(shown):
+                size += len(json.dumps(shown, default=str))
+                if found and size > MOST_REPLY:
+                    return PageOf(found, token(position or ""), _position(started))
+                found.append(shown)
+            position = shown["metadata"]["name"]
+        return PageOf(found, None, _position(started))
+
+    def answer(self, place: Place, name: str) -> str | Elsewhere:
+        """The answer of the latest finished turn that has one (NOD-067, NOD-069).
+
+        Raises `Refusal` `AnswerNotReady` while there is none.
+        """
+        obj = self.shelf.find(place, RUN, name)
+        text = self._latest_answer(obj.uid)
+        if text is None:
+            phase = obj.status.get("phase", "Queued")
+            hint = "it ended without one" if finished(obj) else "ask again when its turn has finished"
+            message = f"AgentRun {name!r} is {phase} and has no answer: {hint}"
+            raise Refusal("AnswerNotReady", message, kind=RUN, name=name)
+        if isinstance(text, Inline):
+            return text.text
+        if text.size <= LARGEST_ANSWER:
+            whole = self.shelf.payloads.get(scope_of(obj), text)
+            if len(json.dumps(whole)) <= _LARGEST_BODY:
+                return whole
+        return Elsewhere(self.shelf.payloads.presign(scope_of(obj), text))
+
+    def _latest_answer(self, conversation: str) -> Text | None:
+        partition, after = keys.conversation_partition(conversation), None
+        while True:
+            page = self.shelf.journal.store.query(
+                partition, "turn#", after=after, limit=_CHUNK, newest_first=True
+            )
+            for row in page.rows:
+                turn = from_row(Turn, row)
+                if turn.answer is not None and turn.finished_at is not None:
+                    return turn.answer
+            if page.after is None:
+                return None
+            after = page.after
+
+    def _scan(self, place: Place, kind: str, after: str | None) -> Iterator[Shown]:
+        """Objects behind a name, read in small groups: what is not needed is not read."""
+        while True:
+            objects, after = self.shelf.journal.objects_of(
+                place.org, place.project, kind, after=after, limit=_CHUNK
+            )
+            specs, statuses = self.shelf.specs(objects), self._statuses(objects)
+            for obj, spec, status in zip(objects, specs, statuses, strict=True):
+                yield envelope(obj, spec, status)
+            if after is None:
+                return
+
+    def _statuses(self, objects: Sequence[Object]) -> list[Shown]:
+        """The statuses with what changes between two projections: money spent, a stop that was asked for."""
+        live = [obj for obj in objects if obj.key.kind == RUN and not finished(obj)]
+        heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
+        runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])
+        spent = {run.conversation: run.spent for run in runs if run}
+        now = {
+            obj.uid: live_status(obj.status, head, spent.get(head.id, ZERO))
+            for obj, head in zip(live, heads, strict=True)
+            if head
+        }
+        return [now.get(obj.uid, obj.status) for obj in objects]
+
+    def _rows(self, cls: type[T], wanted: list[Key]) -> list[T | None]:
+        rows = self.shelf.journal.store.get(wanted) if wanted else []
+        return [None if row is None else from_row(cls, row) for row in rows]
+
+
+def live_status(status: Shown, head: Conversation, spent: Decimal) -> Shown:
+    """The projection, with what has been spent since and a stop that has not been joined yet."""
+    cost = {**status.get("cost", {}), "totalUSD": projection.dollars(head.spent + spent)}
+    shown = {**status, "cost": cost}
+    return projection.cancelling(shown) if head.stop is not None else shown
+
+
+def envelope(obj: Object, spec: Shown, status: Shown) -> Shown:
+    """The five keys of every object (NOD-002)."""
+    metadata: Shown = {
+        "name": obj.key.name,
+        "namespace": obj.key.project,
+        "uid": obj.uid,
+        "resourceVersion": str(obj.version),
+        "generation": obj.generation,
+        "creationTimestamp": stamp(obj.created_at),
+    }
+    if obj.deleted_at is not None:
+        metadata["deletionTimestamp"] = stamp(obj.deleted_at)
+    if obj.labels:
+        metadata["labels"] = dict(obj.labels)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": obj.key.kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def token(position: str) -> str:
+    """A `continue` token: what it holds is nobody's business."""
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+
+
+def untoken(text: str) -> str:
+    """The position in a `continue` token. Raises `Refusal` `BadRequest`."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise Refusal("BadRequest", "continue is not a token that a list gave") from None
+
+
+def _position(read_at: datetime) -> str:
+    """A resourceVersion that is lower than any change that the read has not seen, whatever clock made it."""
+    return str(int((read_at - _SKEW).timestamp() * 1_000_000))

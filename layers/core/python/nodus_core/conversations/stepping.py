@@ -1,0 +1,165 @@
+"""The steps of a run as people see them: what was observed, in order, then what is open (NOD-071, NODQ-86)."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, token, untoken
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.kernel import ids, projection
+from nodus_core.kernel.errors import CorruptRow, Refusal
+from nodus_core.kernel.objects import Conversation, Run, Task
+from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
+from nodus_core.kernel.times import stamp
+
+SOURCE = "source"
+_KINDS = {ids.SANDBOX: "sandbox", ids.SETUP: "setup", ids.ROUTE: "route", SOURCE: "source"}
+_STATES = {
+    TaskState.COMPLETED: "Completed",
+    TaskState.FAILED: "Failed",
+    TaskState.TIMED_OUT: "Failed",
+    TaskState.SKIPPED: "Failed",
+    TaskState.UNCERTAIN: "Uncertain",
+    TaskState.CANCELED: "Cancelled",
+}
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_GROUP = 100
+
+
+@dataclass(frozen=True)
+class Position:
+    """Behind which step a page goes on.
+
+    `seq` is the observation shown last of the turn's run, `index` that of the step shown last, and `opened`
+    (start and key) the open task shown last: an open task that settles is shown again, among the observed.
+    """
+
+    turn: int = 1
+    seq: int = 0
+    index: int = 0
+    opened: tuple[str, str] | None = None
+
+    def to_token(self) -> str:
+        return token(json.dumps([self.turn, self.seq, self.index, self.opened]))
+
+    @classmethod
+    def from_token(cls, text: str) -> "Position":
+        """Raises `Refusal` `BadRequest`."""
+        try:
+            match json.loads(untoken(text)):
+                case [int(turn), int(seq), int(index), None] if min(turn, seq + 1, index + 1) > 0:
+                    return cls(turn, seq, index)
+                case [int(turn), int(seq), int(index), [str(start), str(key)]] if (
+                    min(turn, seq + 1, index + 1) > 0
+                ):
+                    return cls(turn, seq, index, (start, key))
+                case _:
+                    pass
+        except (ValueError, RecursionError):
+            pass
+        raise Refusal("BadRequest", "continue is not a token that a step list gave")
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """Reads of steps."""
+
+    shelf: Shelf
+
+    def page(self, place: Place, name: str, limit: int, after: str | None) -> PageOf:
+        """At most `limit` steps in order; fewer when they are large. Raises `Refusal` `NotFound`, `BadRequest`."""
+        obj = self.shelf.find(place, RUN, name)
+        head = self.shelf.journal.conversation(obj.uid)
+        if head is None:
+            raise CorruptRow(f"AgentRun {name!r} ({obj.uid}) has no conversation")
+        position = Position() if after is None else Position.from_token(after)
+        items: list[Shown] = []
+        size = 0
+        for here, step in self._steps(head, position):
+            size += len(json.dumps(step))
+            if items and (len(items) == limit or size > MOST_REPLY):
+                return PageOf(items, position.to_token())
+            items.append(step)
+            position = here
+        return PageOf(items, None)
+
+    def _steps(self, head: Conversation, position: Position) -> Iterator[tuple[Position, Shown]]:
+        """Every step behind a position, with its own position."""
+        here = position
+        for number in range(position.turn, head.opened + 1):
+            run = self.shelf.journal.run(ids.run_id(head.id, number))
+            if run is None:
+                raise CorruptRow(f"conversation {head.id}: turn {number} has no run")
+            if number != here.turn:
+                here = Position(number, index=here.index)
+            for here, task in self._observed(run, here):
+                yield here, step(run, task, here.index)
+            for here, task in self._open(run, here):
+                yield here, step(run, task, here.index)
+
+    def _observed(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+        journal = self.shelf.journal
+        while position.seq < run.seq:
+            entries = journal.observations(run.uid, after=position.seq, limit=_GROUP)
+            if not entries:
+                raise CorruptRow(f"run {run.uid}: no observation behind {position.seq} of {run.seq}")
+            tasks = journal.tasks(run.uid, [entry.task for entry in entries])
+            for entry in entries:
+                position = Position(run.turn, entry.seq, position.index + 1, position.opened)
+                yield position, replace(tasks[entry.task], state=entry.state)
+
+    def _open(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+        tasks = self.shelf.journal.tasks(run.uid, sorted(run.open)).values()
+        for task in sorted(tasks, key=lambda task: (task.started_at, task.key)):
+            mark = (stamp(task.started_at), task.key)
+            if position.opened is None or mark > position.opened:
+                position = replace(position, index=position.index + 1, opened=mark)
+                yield position, task
+
+
+def step(run: Run, task: Task, index: int) -> Shown:
+    """One step as it is shown (docs/protocols.md §1); what is not known is left out."""
+    shown: Shown = {
+        "index": index,
+        "name": ids.step_name(run.turn, task.key, task.tool, task.number),
+        "kind": _KINDS.get(task.key) or ("tool" if task.tool else "model"),
+        "state": _state(run, task),
+        "guarantee": task.guarantee.value,
+        "attempt": task.attempt,
+        "startedAt": stamp(task.started_at),
+    }
+    optional: dict[str, Any] = {
+        "finishedAt": task.finished_at and stamp(task.finished_at),
+        "costUSD": None if task.cost is None else projection.dollars(task.cost),
+        "usage": task.usage and projection.usage_entry(task.usage.input_tokens, task.usage.output_tokens),
+        "model": task.model,
+        "resent": task.resent or None,
+        "preview": _preview(task),
+    }
+    if task.result is not None:
+        optional["exitCode"] = task.result.exit_code
+        optional["error"] = task.result.error
+    return shown | {name: value for name, value in optional.items() if value is not None}
+
+
+def _state(run: Run, task: Task) -> str:
+    if task.key in {item.task for item in run.attention} and task.finished_at is None:
+        return "Uncertain"
+    return _STATES.get(task.state, "Running")
+
+
+def _preview(task: Task) -> str | None:
+    """The beginning of the result, or of what an open step was given; harmless on a screen (FLD-08)."""
+    text = task.result.text if task.result is not None else None
+    if text is None and task.finished_at is None:
+        text = task.input
+    return None if text is None else cut(neutral(preview(text)), PREVIEW_LIMIT)
+
+
+def neutral(text: str) -> str:
+    """The text with everything that would steer a terminal or turn the direction of writing shown as a code."""
+    return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
