@@ -39,6 +39,7 @@ class TaskPlace:
     subnets: tuple[str, ...]
     security_groups: tuple[str, ...]
     capacity_provider: str | None = None
+    container: str = CONTAINER
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "TaskPlace":
@@ -48,6 +49,8 @@ class TaskPlace:
             environment["NODUS_TASK_DEFINITION"],
             tuple(environment["NODUS_SUBNETS"].split(",")),
             tuple(environment["NODUS_SECURITY_GROUP"].split(",")),
+            environment.get("NODUS_CAPACITY_PROVIDER"),
+            environment.get("NODUS_SANDBOX_CONTAINER", CONTAINER),
         )
 
 
@@ -68,7 +71,7 @@ class EcsSandboxTasks:
         tags: Mapping[str, str] | None = None,
     ) -> str:
         with translated(f"starting the task of sandbox {sandbox}"):
-            known = self._started_by(sandbox)
+            known = self.find(sandbox)
             if known is not None:
                 return known
             try:
@@ -76,6 +79,20 @@ class EcsSandboxTasks:
             except ClientError as error:
                 return _already_started(error)
         return _started(answer, sandbox)
+
+    def find(self, sandbox: str) -> str | None:
+        """The task that was started for a sandbox, running or stopped."""
+        with translated(f"looking for the task of sandbox {sandbox}"):
+            return self._listed(sandbox)
+
+    def _listed(self, sandbox: str) -> str | None:
+        for status in ("RUNNING", "STOPPED"):
+            answer = self._client.list_tasks(
+                cluster=self._place.cluster, startedBy=sandbox, desiredStatus=status
+            )
+            if answer["taskArns"]:
+                return str(answer["taskArns"][0])
+        return None
 
     def stop(self, task: str, reason: str) -> None:
         with translated(f"stopping task {task}"):
@@ -98,16 +115,6 @@ class EcsSandboxTasks:
         reason = found[0].get("stoppedReason") or found[0].get("stopCode")
         return TaskReport(phase, str(reason) if reason and phase == "stopped" else None)
 
-    def _started_by(self, sandbox: str) -> str | None:
-        """The task that was started for a sandbox, running or stopped."""
-        for status in ("RUNNING", "STOPPED"):
-            answer = self._client.list_tasks(
-                cluster=self._place.cluster, startedBy=sandbox, desiredStatus=status
-            )
-            if answer["taskArns"]:
-                return str(answer["taskArns"][0])
-        return None
-
     def _request(
         self,
         sandbox: str,
@@ -117,7 +124,7 @@ class EcsSandboxTasks:
         tags: Mapping[str, str],
     ) -> dict[str, Any]:
         environment = [{"name": name, "value": value} for name, value in variables.items()]
-        container: dict[str, Any] = {"name": CONTAINER, "environment": environment}
+        container: dict[str, Any] = {"name": self._place.container, "environment": environment}
         overrides: dict[str, Any] = {"containerOverrides": [container]}
         if cpu is not None:
             overrides["cpu"] = str(cpu)

@@ -102,7 +102,7 @@ class MemoryStore:
             found = sorted(
                 (row["dueAt"], key.pk, key.sk)
                 for key, row in self._rows.items()
-                if row.get("dueShard") == shard and row["dueAt"] <= until
+                if row.get("dueShard") == shard and "dueAt" in row and row["dueAt"] <= until
             )
         return [Key(pk, sk) for _, pk, sk in found[:limit]]
 
