@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -263,4 +264,13 @@ def default_client() -> Client:
             client = Client()
             client.__dict__["settings"] = settings
             _defaults[settings] = client
+            if len(_defaults) == 1:
+                atexit.register(close_defaults)
         return _defaults[settings]
+
+
+def close_defaults() -> None:
+    """Close the connections of the clients that nobody made by hand."""
+    with _default_lock:
+        while _defaults:
+            _defaults.popitem()[1].close()

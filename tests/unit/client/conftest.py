@@ -11,6 +11,7 @@ from pathlib import Path
 import nodus
 import pytest
 from nodus import _waiting
+from nodus._client import close_defaults
 from nodus.cli import main
 
 from tests.unit.client.fake_server import TOKEN, FakeServer
@@ -37,6 +38,7 @@ def server(monkeypatch: pytest.MonkeyPatch, config_file: Path) -> Iterator[FakeS
     monkeypatch.setenv("NODUS_TOKEN", TOKEN)
     monkeypatch.setattr(_waiting, "FIRST_INTERVAL_SECONDS", 0.001)
     yield fake
+    close_defaults()
     fake.stop()
 
 
@@ -60,7 +62,7 @@ Cli = Callable[..., Output]
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+def cli(monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run `nodus WORDS…` in this process; ``stdin`` is what it reads, ``terminal`` whether it writes to one."""
 
     def run(*words: str, stdin: str | bytes = "", terminal: bool = False) -> Output:

@@ -76,7 +76,8 @@ def _show_rows(kind: Kind, things: list[dict[str, Any]], output: formats.Format)
 def _show_value(value: dict[str, Any], output: formats.Format) -> None:
     if output.template is not None:
         shown = output.template.render(value)
-        click.echo(text.block(shown) if sys.stdout.isatty() else shown, nl=False)
+        # Not click.echo, which takes colours out of what goes into a pipe: that must be exact.
+        sys.stdout.write(text.block(shown) if sys.stdout.isatty() else shown)
     elif output.word == "json":
         click.echo(formats.to_json(value))
     else:

@@ -19,7 +19,7 @@ from nodus.cli.failures import usage
 _STEP = re.compile(
     r"\.(?P<field>[A-Za-z_$][\w$-]*)"
     r"|\[(?P<index>-?\d+)\]"
-    r"|\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]"
+    r"|\[(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\]"
     r"|(?P<all>\[\*\]|\.\*)"
 )
 _PIECE = re.compile(r"\{(?P<expression>(?:\"[^\"]*\"|'[^']*'|[^{}'\"])*)\}|(?P<text>[^{}]+)")

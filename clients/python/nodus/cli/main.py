@@ -28,10 +28,11 @@ def nodus() -> None:
     """Run AI agents as durable, exactly-once work.
 
     \b
-      nodus login --server URL         sign in
-      nodus apply -f agent.yaml        define an agent
-      nodus create agentrun NAME …     give it a task
-      nodus agentrun steps NAME -h     watch it work
+      nodus login --server URL              sign in
+      nodus apply -f agent.yaml             define an agent
+      nodus create agentrun NAME …          give it a task
+      nodus agentrun steps NAME --follow    watch it work
+      nodus agentrun answer NAME            read its answer
     """
 
 

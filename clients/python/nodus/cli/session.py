@@ -29,13 +29,21 @@ class Session:
         """The client of the chosen place."""
         return Client(project=self.project, org=self.org, context=self.context)
 
+    def close(self) -> None:
+        """Close the connections, if there are any."""
+        if "client" in self.__dict__:
+            self.client.close()
+
     def resource(self, kind: Kind) -> Resource:
         """The client's resource of a kind."""
         return self.client.resource(kind.name)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    session = ctx.ensure_object(Session)
+    session = ctx.find_object(Session)
+    if session is None:
+        session = ctx.obj = Session()
+        ctx.call_on_close(session.close)
     if value is not None and param.name:
         setattr(session, param.name, value)
 
