@@ -26,6 +26,9 @@ IDS_PER_SLOT = 131_072
 MAX_SLOTS = (2**31 - FIRST_HOST_ID) // IDS_PER_SLOT
 
 
+MAKING_S = 20.0
+
+
 class UserNamespaceError(Exception):
     """The kernel did not give a user namespace; the message says why."""
 
@@ -55,6 +58,7 @@ def open_namespaces(count: int) -> list[int]:
             text=True,
         )
         theirs.close()
+        ours.settimeout(MAKING_S)
         descriptors = _receive(ours, count)
         _, errors = maker.communicate()
     if len(descriptors) != count:
@@ -81,6 +85,7 @@ def make(slot: int) -> int:
     here, there = socket.socketpair()
     child = os.fork()
     if child == 0:
+        here.close()  # else it would never see the parent let go
         _become_member(there)
     there.close()
     with here:
