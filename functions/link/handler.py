@@ -1,13 +1,38 @@
-"""The sandbox link, over HTTP and WebSocket."""
+"""The sandbox link: HTTP for the daemons' words, WebSocket for their bell."""
 
 from typing import Any
 
-from aws_lambda_powertools import Logger
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from nodus_core.bootstrap import core
+from nodus_core.kernel.errors import Refusal, RetryableError
+
+from functions.link import bell, words
+from functions.link.env import Environment
 
 logger = Logger()
+tracer = Tracer()
+metrics = Metrics()
+
+CODES = {"BadRequest": 400, "Unauthorized": 401, "NotFound": 404, "Conflict": 409, "Gone": 410}
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Refuses every call: no sandbox is known."""
-    logger.info("ended")
-    return {"statusCode": 503}
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answers one call of a daemon, or takes note of a connection."""
+    status, body = _answer(event)
+    logger.info("answered", status=status)
+    return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}
+
+
+def _answer(event: dict[str, Any]) -> tuple[int, str]:
+    try:
+        if "connectionId" in event["requestContext"]:
+            return 200, bell.hear(core(Environment).link, event)
+        return 200, words.hear(core(Environment).link, event)
+    except Refusal as refusal:
+        return CODES[refusal.reason], words.to_json({"error": refusal.reason, "message": refusal.message})
+    except RetryableError as error:
+        logger.warning("try again: %s", error)
+        return 503, words.to_json({"error": "ServiceUnavailable", "message": "try again"})

@@ -1,13 +1,24 @@
-"""Starts what is due."""
+"""Kicks what is due; called every minute."""
 
 from typing import Any
 
-from aws_lambda_powertools import Logger
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from nodus_core.bootstrap import core
+
+from functions.sweeper.env import Environment
 
 logger = Logger()
+tracer = Tracer()
+metrics = Metrics()
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Finds nothing due."""
-    logger.info("ended")
-    return {}
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """One sweep: at most two passes over the index of due rows."""
+    sweep = core(Environment).sweeper.sweep()
+    metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
+    logger.info("swept", passes=sweep.passes, kicked=sweep.kicked)
+    return {"passes": sweep.passes, "kicked": sweep.kicked}

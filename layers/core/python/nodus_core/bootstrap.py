@@ -1,23 +1,35 @@
-"""The one place where real things are built. A handler calls `core()` once, lazily; tests build their own."""
+"""The one place where real things are built. A handler calls `core()` once, lazily; tests build their own.
+
+Adapters are imported where they are built: a function pays only for those that it uses.
+"""
+
+# ruff: noqa: PLC0415 - see above
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any, Protocol
 
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.ports import Ports
+from nodus_core.conversations.reactions import Reactions
+from nodus_core.conversations.sweeper import Sweeper
+from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Clock, Ids, NoCrash
+from nodus_core.sandboxes.link import Link
 
 
 @dataclass(frozen=True)
 class Core:
-    """Ports shared by all functions; each further adapter is built when it is first asked for.
+    """Everything that the functions use; each part is built when it is first asked for.
 
-    `environment` holds the variables of docs/protocols.md §5.
+    `environment` holds the variables of docs/protocols.md §5; one that is missing is a KeyError naming it.
     """
 
-    environment: dict[str, str]
+    environment: Mapping[str, str]
 
     @cached_property
     def clock(self) -> Clock:
@@ -36,8 +48,7 @@ class Core:
         from nodus_core.aws.clients import dynamodb
         from nodus_core.aws.dynamodb_store import DynamoDbStore
 
-        store = DynamoDbStore(dynamodb(), self.environment["NODUS_TABLE"])
-        return Journal(store, self.ids, NoCrash())
+        return Journal(DynamoDbStore(dynamodb(), self.environment["NODUS_TABLE"]), self.ids, NoCrash())
 
     @cached_property
     def payloads(self) -> Payloads:
@@ -51,11 +62,58 @@ class Core:
         from nodus_core.aws.clients import stepfunctions
         from nodus_core.aws.executions import StepFunctionsExecutions
 
-        executions = StepFunctionsExecutions(stepfunctions(), self.environment["NODUS_LINE_MACHINE"])
-        return Kicks(self.journal, executions, self.clock)
+        machine = self.environment["NODUS_LINE_MACHINE"]
+        return Kicks(self.journal, StepFunctionsExecutions(stepfunctions(), machine), self.clock)
+
+    @cached_property
+    def link(self) -> Link:
+        return Link(self.journal, self.payloads, self.clock)
+
+    @cached_property
+    def reactions(self) -> Reactions:
+        from nodus_core.aws.clients import events
+        from nodus_core.aws.events import EventBridgeEvents
+
+        return Reactions(self.kicks, EventBridgeEvents(events(), self.environment["NODUS_BUS"]))
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        return Sweeper(self.kicks)
+
+    @cached_property
+    def worker(self) -> Worker:
+        from nodus_core.aws.bell import WebSocketBell
+        from nodus_core.aws.clients import connections, ecs, region, secretsmanager
+        from nodus_core.aws.endpoints import Endpoints
+        from nodus_core.aws.secrets import SecretsManagerSecrets
+        from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+        from nodus_core.providers.offered import OfferedModels
+
+        endpoints = Endpoints.from_environment(self.environment, region())
+        secrets, secret = SecretsManagerSecrets(secretsmanager()), self.environment["NODUS_PROVIDERS_SECRET"]
+        return Worker(
+            Ports(
+                journal=self.journal,
+                payloads=self.payloads,
+                models=OfferedModels(lambda: secrets.read(secret)),
+                tasks=EcsSandboxTasks(ecs(), TaskPlace.from_environment(self.environment)),
+                bell=WebSocketBell(connections(endpoints.connections)),
+                clock=self.clock,
+                ids=self.ids,
+                link={"NODUS_LINK_HTTP": endpoints.link_http, "NODUS_LINK_WS": endpoints.link_ws},
+            )
+        )
+
+
+class Environment(Protocol):
+    """The model of a function's environment (`functions/<name>/env.py`)."""
+
+    @classmethod
+    def model_validate(cls, obj: Any) -> Any: ...
 
 
 @cache
-def core() -> Core:
-    """The process's one core."""
+def core(environment: type[Environment]) -> Core:
+    """The process's one core. Raises pydantic's `ValidationError` naming every variable that is missing."""
+    environment.model_validate(dict(os.environ))
     return Core(dict(os.environ))

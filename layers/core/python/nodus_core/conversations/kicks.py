@@ -6,6 +6,9 @@ from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Clock, Executions
 from nodus_core.kernel.errors import ConditionFailed
 
+MOST_DEAD_KICKS = 2
+"""Immediate restarts of an execution that died before any worker took the line; then the sweeper's pace holds."""
+
 
 @dataclass(frozen=True)
 class Kicks:
@@ -21,14 +24,17 @@ class Kicks:
         `dead_generation`: the execution of this generation is known to have died, so its lease counts for
         nothing; a line that has moved on since is left alone.
         """
-        head = self.journal.conversation(conversation)
+        head, now = self.journal.conversation(conversation), self.clock.now()
         if head is None or (head.ended and head.sandbox is None and head.line.lease_until is None):
             return False
-        if dead_generation is not None and head.line.generation != dead_generation:
+        if dead_generation is None:
+            if head.line.lease_until is not None and head.line.lease_until > now:
+                return False  # whoever holds it looks by itself
+        elif head.line.generation != dead_generation or head.line.kicks >= MOST_DEAD_KICKS:
             return False
         try:
-            generation = self.journal.lines.kick(head, self.clock.now(), dead=dead_generation is not None)
+            generation = self.journal.lines.kick(head, now, dead=dead_generation is not None)
         except ConditionFailed:
-            return False  # somebody else kicked it, or a worker holds it and will look by itself
+            return False  # somebody else kicked it or took it
         self.executions.start(conversation, generation)
         return True

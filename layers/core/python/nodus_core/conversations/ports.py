@@ -1,5 +1,6 @@
 """What the worker of a line needs from outside, and what it answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -35,6 +36,8 @@ class Models(Protocol):
 
 @dataclass(frozen=True)
 class Ports:
+    """`link` holds the variables that tell a sandbox's daemon where the link is (docs/protocols.md §2)."""
+
     journal: Journal
     payloads: Payloads
     models: Models
@@ -42,6 +45,7 @@ class Ports:
     bell: Bell
     clock: Clock
     ids: Ids
+    link: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
     task = session.ports.tasks.run(
         sandbox.id,
         {
+            **session.ports.link,
             "NODUS_SANDBOX_ID": sandbox.id,
             "NODUS_ENROL_CODE": code,
             "NODUS_WORKSPACE": session.context.working_dir,
@@ -194,7 +195,7 @@ def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> None:
         again = _new_sandbox(session, session.conversation.sandboxes + 1)
         retaken = replace(task, attempt=task.attempt + 1, claim=session.claim(), sandbox=again.id)
         session.conversation, session.run = session.ports.journal.steps.replace_sandbox(
-            session.fence, session.conversation, session.open_run, task, retaken, again
+            session.fence, session.conversation, session.open_run, old=task, new=retaken, sandbox=again
         )
         session.tasks = {**session.tasks, task.key: retaken}
         return

@@ -55,6 +55,7 @@ class Lines:
                     **due(key.pk, until),
                 },
                 remove=("line.claimant", "outbox"),
+                add={"line.kicks": 1},
             ),
         )
         return generation

@@ -75,7 +75,7 @@ class SandboxTasks(Protocol):
         ...
 
     def find(self, sandbox: str) -> str | None:
-        """The ARN of the task that was started for a sandbox, if there is one that has not stopped."""
+        """The ARN of the task that was started for a sandbox, running or stopped."""
         ...
 
     def stop(self, task: str, reason: str) -> None:

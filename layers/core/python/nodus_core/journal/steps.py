@@ -100,6 +100,7 @@ class Steps:
         fence: Fence,
         conversation: Conversation,
         run: Run,
+        *,
         old: Task,
         new: Task,
         sandbox: Sandbox,

@@ -67,7 +67,7 @@ class Line:
 
     `generation` names the execution and fences everything older; `claimant` is unique to one invocation.
     `failures` counts takings in a row that found no progress since the one before (`mark` is the progress
-    seen last), for the back-off of a line that keeps dying.
+    seen last), for the back-off of a line that keeps dying; `kicks` counts kicks since the last taking.
     """
 
     generation: int
@@ -75,6 +75,7 @@ class Line:
     lease_until: datetime | None = None
     failures: int = 0
     mark: int = 0
+    kicks: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class ScriptedSandboxes:
 
     def find(self, sandbox: str) -> str | None:
         arn = f"task/{sandbox}"
-        return arn if arn in self.daemons and self.daemons[arn].alive else None
+        return arn if arn in self.daemons else None
 
     def stop(self, task: str, reason: str) -> None:
         if task in self.daemons:

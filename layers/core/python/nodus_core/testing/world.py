@@ -83,7 +83,7 @@ class World:
     @property
     def ports(self) -> Ports:
         return Ports(
-            self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids
+            self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids, {}
         )
 
     def admit(self, prompt: str = "Do it.", *, cap: str = "1.00", context: Context | None = None) -> str:

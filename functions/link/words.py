@@ -1,0 +1,116 @@
+"""What daemons say over HTTP: hello, pull, done; and the launcher's `refused` (docs/protocols.md §2, §3)."""
+
+import json
+from base64 import b64decode
+from typing import Annotated, Any, TypeVar
+
+from nodus_core.journal.sandboxes import Greeting
+from nodus_core.kernel.errors import Refusal
+from nodus_core.sandboxes.link import Link, command_frame
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+MOST_RESULT_BYTES = 5 * 1024 * 1024
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+T = TypeVar("T", bound=_Said)
+
+
+class Hello(_Said):
+    boot: Word
+    tokenHash: str = Field(pattern="^[0-9a-f]{64}$")
+    enrolCode: str | None = Field(default=None, max_length=200)
+    version: str = Field(default="", max_length=100)
+    isolation: dict[str, Any] = Field(default_factory=dict[str, Any])
+    limits: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class Pull(_Said):
+    boot: Word
+
+
+class Done(_Said):
+    boot: Word
+    id: Word
+    result: dict[str, Any]
+
+
+class Refused(_Said):
+    enrolCode: Word
+    reason: str = Field(max_length=4000)
+    remedy: str = Field(default="", max_length=4000)
+
+
+def hear(link: Link, event: dict[str, Any]) -> str:
+    """The JSON answer to one call. Raises `Refusal`."""
+    _, _, rest = str(event.get("rawPath", "")).partition("/link/v1/sandboxes/")
+    sandbox, _, verb = rest.partition("/")
+    body = _body(event)
+    match verb:
+        case "hello":
+            return _hello(link, sandbox, _read(Hello, body))
+        case "refused":
+            said = _read(Refused, body)
+            link.refused(sandbox, said.enrolCode, f"{said.reason} {said.remedy}".strip())
+            return to_json({"state": "gone"})
+        case "pull":
+            return _pull(link, sandbox, _token(event), _read(Pull, body))
+        case "done":
+            return _done(link, sandbox, _token(event), _read(Done, body))
+        case _:
+            raise Refusal("NotFound", f"the link has no {verb!r}: hello, pull, done, refused")
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def bearer(headers: dict[str, str]) -> str:
+    """The token of an `Authorization: Bearer` header, whatever the case of its name; empty when there is none."""
+    value = next((value for name, value in headers.items() if name.lower() == "authorization"), "")
+    scheme, _, token = value.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _hello(link: Link, sandbox: str, said: Hello) -> str:
+    isolation = {**said.isolation, "version": said.version, "limits": said.limits}
+    if len(to_json(isolation)) > 10_000:
+        raise Refusal("BadRequest", "isolation and limits are too large")
+    link.hello(sandbox, Greeting(said.boot, said.tokenHash, isolation), said.enrolCode)
+    return to_json({"state": "running"})
+
+
+def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:
+    pulled = link.pull(link.authorize(sandbox, token), said.boot)
+    frames = [command_frame(command, json.loads(request)) for command, request in pulled.commands]
+    return to_json({"commands": frames, "cancel": pulled.cancel, "stop": pulled.stop})
+
+
+def _done(link: Link, sandbox: str, token: str, said: Done) -> str:
+    result = to_json(said.result)
+    if len(result.encode(errors="replace")) > MOST_RESULT_BYTES:
+        raise Refusal("BadRequest", f"a result has at most {MOST_RESULT_BYTES} bytes")
+    link.done(link.authorize(sandbox, token), said.boot, said.id, result)
+    return to_json({"state": "done"})
+
+
+def _token(event: dict[str, Any]) -> str:
+    return bearer(event.get("headers") or {})
+
+
+def _body(event: dict[str, Any]) -> str:
+    body = event.get("body") or ""
+    return b64decode(body).decode(errors="replace") if event.get("isBase64Encoded") else body
+
+
+def _read(model: type[T], body: str) -> T:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, item["loc"])) or "body" for item in error.errors())
+        raise Refusal("BadRequest", f"not understood: {fields}") from None

@@ -1,0 +1,85 @@
+"""What the reactor does with what it hears: kicks for lines, lifecycle events for the bus.
+
+Everything here may be lost, late or doubled; nothing depends on it but speed.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.journal.ports import Event, Events
+from nodus_core.kernel.errors import ConditionFailed
+
+log = logging.getLogger(__name__)
+
+Image = Mapping[str, Mapping[str, Any]]
+"""A row as a stream record holds it: attribute name → type → value."""
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """Use cases of the reactor. Each raises `RetryableError` when it should be tried again."""
+
+    kicks: Kicks
+    events: Events
+
+    def row_changed(self, image: Image) -> None:
+        """A row with an `outbox` mark was written."""
+        noun, _, rest = _string(image, "pk").partition("#")
+        match noun:
+            case "conv":
+                self.kicks.kick(rest)
+            case "sb":
+                self._sandbox_changed(rest)
+            case "obj":
+                self.events.put([_object_changed(image)])
+            case _:
+                log.warning("a row of partition %r is marked for the reactor and means nothing to it", noun)
+
+    def line_died(self, execution: str) -> None:
+        """An execution ended without saying so: its line is taken up again at once."""
+        line, _, generation = execution.rpartition("-")
+        if line and generation.isdigit():
+            self.kicks.kick(line, dead_generation=int(generation))
+        else:
+            log.warning("execution %r is not named by a line and its generation", execution)
+
+    def task_stopped(self, sandbox_id: str, reason: str) -> None:
+        """A sandbox's task has ended, by whomever: its line looks what that means."""
+        journal = self.kicks.journal
+        sandbox = journal.sandbox(sandbox_id)
+        if sandbox is None:
+            log.warning("task of unknown sandbox %r has stopped", sandbox_id)
+            return
+        try:
+            journal.sandboxes.gone(sandbox_id, reason)
+        except ConditionFailed:
+            log.info("sandbox %s was known to be gone", sandbox_id)
+        self.kicks.kick(sandbox.conversation)
+
+    def _sandbox_changed(self, sandbox_id: str) -> None:
+        sandbox = self.kicks.journal.sandbox(sandbox_id)
+        if sandbox is not None:
+            self.kicks.kick(sandbox.conversation)
+
+
+def _object_changed(image: Image) -> Event:
+    """`AgentRunChanged` and the like; ids only, never contents."""
+    _, org, project, kind = _string(image, "pk").split("#")
+    status: Mapping[str, Any] = image.get("status", {}).get("M", {})
+    detail = {
+        "organization": org,
+        "project": project,
+        "kind": kind,
+        "name": _string(image, "sk"),
+        "uid": _string(image, "uid"),
+        "resourceVersion": str(image.get("version", {}).get("N", "")),
+    }
+    phase = status.get("phase", {}).get("S")
+    return Event(f"{kind}Changed", {**detail, **({"phase": phase} if phase else {})})
+
+
+def _string(image: Image, name: str) -> str:
+    return str(image.get(name, {}).get("S", ""))

@@ -1,0 +1,55 @@
+"""The models that this installation offers: the operator's catalogue, and the keys of its endpoints."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodus_core.conversations.context import ModelChoice
+from nodus_core.inference.catalogue import Catalogue, Family, packaged_catalogue
+from nodus_core.inference.exchange import ModelReply, ModelRequest
+from nodus_core.inference.target import Target
+from nodus_core.providers.credentials import Credentials
+from nodus_core.providers.models import HttpModels
+
+
+@dataclass(frozen=True)
+class _Known:
+    secret: str
+    catalogue: Catalogue
+    models: HttpModels
+
+
+class OfferedModels:
+    """`Models` of the line worker. `read_secret` gives the providers' secret and is asked at every use, so that
+    a changed key counts as soon as the reader sees it."""
+
+    def __init__(self, read_secret: Callable[[], str]) -> None:
+        self._read_secret = read_secret
+        self._known: _Known | None = None
+        self._lock = threading.Lock()
+
+    def target(self, choice: ModelChoice, family: str | None) -> Target:
+        return self._current().catalogue.resolve(choice.access, name=choice.name, family=family)
+
+    def families(self, choice: ModelChoice) -> tuple[Family, ...]:
+        return self._current().catalogue.families(choice.families)
+
+    def router(self) -> Target:
+        return self._current().catalogue.router()
+
+    def call(self, request: ModelRequest) -> ModelReply:
+        return self._current().models.call(request)
+
+    def warm(self) -> None:
+        """Imports what the managed models need, so that the first call does not wait for it."""
+        current = self._current()
+        current.models.warm(current.catalogue.router())
+
+    def _current(self) -> _Known:
+        secret = self._read_secret()
+        with self._lock:
+            if self._known is None or self._known.secret != secret:
+                credentials = Credentials.from_json(secret)
+                catalogue = packaged_catalogue(credentials.scripted)
+                self._known = _Known(secret, catalogue, HttpModels(credentials))
+            return self._known
