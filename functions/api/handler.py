@@ -1,28 +1,59 @@
-"""REST over the HTTP API."""
+"""REST over the HTTP API (docs/protocols.md §1)."""
 
-import json
+from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from nodus_core.bootstrap import core
+
+from functions.api.env import Environment
+from functions.api.gate import Gate
+from functions.api.routes import agentruns, agents, health
+from functions.api.service import Service
 
 logger = Logger()
+tracer = Tracer()
+metrics = Metrics()
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answers `GET /healthz`; every other path is not served.
+def build(service: Service) -> Gate:
+    """The API over its use cases."""
+    gate = Gate(service)
+    for noun in (health, agents, agentruns):
+        noun.add(gate)
+    return gate
 
-    Args:
-        event: an HTTP API request, payload format 2.0.
-        context: Lambda's.
 
-    Returns:
-        An HTTP API response, payload format 2.0.
-    """
-    healthy = event.get("rawPath", "").endswith("/healthz")
-    status = 200 if healthy else 404
-    logger.info("answered", status=status)
-    return {
-        "statusCode": status,
-        "headers": {"content-type": "application/json"},
-        "body": json.dumps({"status": "ok" if healthy else "not found"}),
+@cache
+def _gate() -> Gate:
+    ports = core()
+    Environment.model_validate(ports.environment)
+    return build(Service.over(ports.journal, ports.payloads, ports.kicks, ports.clock, ports.ids))
+
+
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answers one request (payload format 2.0)."""
+    gate = _gate()
+    answer = gate.answer(event, context)
+    log(gate, event, answer)
+    return answer
+
+
+def log(gate: Gate, event: dict[str, Any], answer: dict[str, Any]) -> None:
+    """One line per call: who, what, how it went; never the query, the body or the key."""
+    status = answer["statusCode"]
+    metrics.add_metric(name=f"Answered{status // 100}xx", unit=MetricUnit.Count, value=1)
+    facts = {name: value for name, value in gate.facts.items() if name != "error"}
+    call = {
+        "method": event["requestContext"]["http"]["method"],
+        "path": event.get("rawPath"),
+        "status": status,
     }
+    if "error" in gate.facts:
+        logger.error("failed", **call, **facts, exc_info=gate.facts["error"])
+    else:
+        logger.info("answered", **call, **facts)

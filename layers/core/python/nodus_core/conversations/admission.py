@@ -1,10 +1,12 @@
 """Admitting a run: everything it needs is pinned in one commit, then its line is started (NOD-031, NOD-036)."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT, Place
 from nodus_core.conversations import promises
@@ -34,7 +36,8 @@ from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec, deadline
 from nodus_core.resources.fields import money
 from nodus_core.resources.inference_source import ModelSpec
-from nodus_core.resources.manifest import Manifest, check_spec
+from nodus_core.resources.manifest import Manifest, check_spec, merged
+from nodus_core.resources.patch import immutable, same
 from nodus_core.resources.refusals import invalid
 
 KIND = "AgentRun"
@@ -76,15 +79,45 @@ class Admission:
             if self.shelf.journal.object(key) is not None:
                 raise exists(KIND, manifest.name)
             try:
-                return self._admit(place, key, uid, manifest, promised)
+                return self._admit(place, uid, manifest, promised)
             except ConditionFailed as lost:
                 # The name was taken, the agent changed, or an equal call was faster: look again.
                 log.info("run %s looks again: %s", manifest.name, lost)
         raise contested(KIND, manifest.name)
 
-    def _admit(
-        self, place: Place, key: ObjectKey, uid: str, manifest: Manifest, promised: Promise | None
-    ) -> Outcome:
+    def apply(self, place: Place, manifest: Manifest) -> Outcome:
+        """The run as the manifest has it: admitted when there is none, else unchanged (NOD-052).
+
+        Raises `Refusal`: `Invalid` for another spec (NOD-051), `Conflict`, and what `admit_run` raises.
+        """
+        for _ in range(MOST_TRIES):
+            old = self.shelf.journal.object(key_of(place, KIND, manifest.name))
+            try:
+                if old is not None:
+                    return self._keep(old, manifest, exact=False)
+                return self._admit(place, self.ids.fresh("run"), manifest, None)
+            except ConditionFailed as lost:
+                log.info("run %s looks again: %s", manifest.name, lost)
+        raise contested(KIND, manifest.name)
+
+    def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
+        """The run with a merge patch, which may change its labels only. `NotFound`, `Invalid`, `Conflict`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.find(place, KIND, name)
+            try:
+                return self._keep(old, merged(self.shelf.manifest(old), place.project, patch), exact=True)
+            except ConditionFailed as lost:
+                log.info("run %s looks again: %s", name, lost)
+        raise contested(KIND, name)
+
+    def _keep(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
+        """An admitted run with its own spec, perhaps with other labels."""
+        spec = self.shelf.spec(old)
+        if not same(spec, manifest.spec):
+            raise immutable(KIND, manifest.name, spec, manifest.spec)
+        return self.shelf.revise(old, manifest, exact=exact)
+
+    def _admit(self, place: Place, uid: str, manifest: Manifest, promised: Promise | None) -> Outcome:
         now = self.shelf.clock.now()
         spec = check_spec(KIND, manifest.name, manifest.spec)
         if not isinstance(spec, AgentRunSpec):
@@ -95,7 +128,7 @@ class Admission:
         cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
         put = partial(self.shelf.payloads.put, Scope(place.org, uid))
         obj = Object(
-            key=key,
+            key=key_of(place, KIND, manifest.name),
             uid=uid,
             version=next_version(0, now),
             generation=1,

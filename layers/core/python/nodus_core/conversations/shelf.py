@@ -14,6 +14,7 @@ from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import Object, ObjectKey
 from nodus_core.kernel.text import Inline
+from nodus_core.resources.fields import LONGEST_NAME, is_name
 from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.patch import same
 
@@ -43,7 +44,7 @@ class Shelf:
 
     def find(self, place: Place, kind: str, name: str) -> Object:
         """Raises `Refusal` `NotFound`."""
-        obj = self.journal.object(key_of(place, kind, name))
+        obj = self.journal.object(key_of(place, kind, name)) if is_name(name) else None
         if obj is None:
             raise missing(kind, name)
         return obj
@@ -108,6 +109,7 @@ def as_text(spec: dict[str, Any]) -> str:
 
 
 def missing(kind: str, name: str) -> Refusal:
+    name = name[:LONGEST_NAME]
     return Refusal("NotFound", f"there is no {kind} {name!r} in this project", kind=kind, name=name)
 
 

@@ -89,19 +89,18 @@ class Stepping:
 
     def _steps(self, head: Conversation, position: Position) -> Iterator[tuple[Position, Shown]]:
         """Every step behind a position, with its own position."""
-        here = position
+        index = position.index
         for number in range(position.turn, head.opened + 1):
             run = self.shelf.journal.run(ids.run_id(head.id, number))
             if run is None:
                 raise CorruptRow(f"conversation {head.id}: turn {number} has no run")
-            if number != here.turn:
-                here = Position(number, index=here.index)
-            for here, task in self._observed(run, here):
-                yield here, step(run, task, here.index)
-            for here, task in self._open(run, here):
-                yield here, step(run, task, here.index)
+            start = position if number == position.turn else Position(number, index=index)
+            for at, task in self._walk(run, start):
+                index = at.index
+                yield at, step(run, task, index)
 
-    def _observed(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+    def _walk(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+        """A run's observed tasks in their order, then its open ones by start."""
         journal = self.shelf.journal
         while position.seq < run.seq:
             entries = journal.observations(run.uid, after=position.seq, limit=_GROUP)
@@ -111,10 +110,8 @@ class Stepping:
             for entry in entries:
                 position = Position(run.turn, entry.seq, position.index + 1, position.opened)
                 yield position, replace(tasks[entry.task], state=entry.state)
-
-    def _open(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
-        tasks = self.shelf.journal.tasks(run.uid, sorted(run.open)).values()
-        for task in sorted(tasks, key=lambda task: (task.started_at, task.key)):
+        opened = journal.tasks(run.uid, sorted(run.open)).values()
+        for task in sorted(opened, key=lambda task: (task.started_at, task.key)):
             mark = (stamp(task.started_at), task.key)
             if position.opened is None or mark > position.opened:
                 position = replace(position, index=position.index + 1, opened=mark)

@@ -1,0 +1,74 @@
+"""One HTTP call: its headers, query and body, read strictly."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from nodus_core.kernel.errors import Refusal
+from nodus_core.resources.document import bad, check_size, read_json
+
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+PAGE = 100
+LARGEST_PAGE = 500
+# What kubectl adds to every write and what changes nothing here: fields are always checked strictly.
+_TOLERATED = frozenset({"fieldManager", "fieldValidation", "force"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as it came in; header names are in lower case, `path` is without the host."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """The call in an HTTP API event (payload format 2.0). Raises `Refusal` `BadRequest`."""
+        text = event.get("body") or ""
+        try:
+            body = base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
+        except (binascii.Error, ValueError):
+            raise bad("the body cannot be read") from None
+        return cls(
+            method=event["requestContext"]["http"]["method"],
+            path=event.get("rawPath", ""),
+            headers={name.lower(): value for name, value in (event.get("headers") or {}).items()},
+            query=event.get("queryStringParameters") or {},
+            body=body,
+        )
+
+    def content_type(self, *allowed: str) -> str:
+        """The body's media type. Raises `Refusal` `UnsupportedMediaType` when it is none of these."""
+        given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given not in allowed:
+            wanted = " or ".join(allowed)
+            raise Refusal("UnsupportedMediaType", f"send Content-Type: {wanted}")
+        return given
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object in the body. Raises `Refusal` as `read_json` does."""
+        check_size(self.body)
+        return read_json(self.body)
+
+    def only(self, *known: str) -> None:
+        """Refuses query parameters that would be ignored. Raises `Refusal` `BadRequest`."""
+        for name in self.query:
+            if name not in known and name not in _TOLERATED:
+                there = f"; there are {', '.join(known)}" if known else ""
+                raise bad(f"query parameter {name[:40]!a} is not known here{there}")
+
+    def limit(self) -> int:
+        """The page size that is asked for (NODQ-71). Raises `Refusal` `BadRequest`."""
+        text = self.query.get("limit")
+        if text is None:
+            return PAGE
+        if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= LARGEST_PAGE):
+            raise bad(f"limit must be 1 to {LARGEST_PAGE}")
+        return int(text)

@@ -1,0 +1,74 @@
+"""The one table from reasons to HTTP codes, and from every exception to a Kubernetes `Status` (NODQ-01).
+
+docs/errors.md has a line for each reason.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
+from nodus_core.resources.status import failure
+
+CODES = {
+    "BadRequest": 400,
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "AlreadyExists": 409,
+    "Conflict": 409,
+    "AgentStopped": 409,
+    "AgentRunFinished": 409,
+    "AnswerNotReady": 409,
+    "IdempotencyKeyConflict": 409,
+    "PayloadTooLarge": 413,
+    "UnsupportedMediaType": 415,
+    "Invalid": 422,
+    "ComingSoon": 422,
+    "NotAvailable": 422,
+    "TooManyRequests": 429,
+    "InternalError": 500,
+    "ServiceUnavailable": 503,
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What goes out: code, reason, body. `ours`: the fault is not the caller's, and is logged as an error."""
+
+    code: int
+    reason: str
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    ours: bool = False
+
+
+def to_failure(error: Exception, request_id: str, *, repeatable: bool) -> Failure:
+    """The answer to a call that raised.
+
+    Args:
+        error: what was raised.
+        request_id: names the call in the logs; the only thing that a caller sees of a fault of ours.
+        repeatable: making the call again does no more than making it once, so `Retry-After` may be said even
+            where it is not known whether the first one was stored.
+    """
+    match error:
+        case Refusal():
+            headers = {"WWW-Authenticate": "Bearer"} if error.reason == "Unauthorized" else {}
+            return _failure(error, headers)
+        case RetryableError():
+            wait = max(1, round(error.retry_after or 1))
+            message = f"the service is busy; try again in {wait} s (request {request_id})"
+            return _failure(
+                Refusal("ServiceUnavailable", message), {"Retry-After": str(wait)} if repeatable else {}
+            )
+        case ConditionFailed():
+            return _failure(Refusal("Conflict", "the object was changed by another call; read it again"), {})
+        case _:
+            message = f"the service failed; tell its operator request {request_id}"
+            refusal = Refusal("InternalError", message)
+            return Failure(500, refusal.reason, failure(500, refusal), ours=True)
+
+
+def _failure(refusal: Refusal, headers: dict[str, str]) -> Failure:
+    code = CODES[refusal.reason]
+    return Failure(code, refusal.reason, failure(code, refusal), headers)

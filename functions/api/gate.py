@@ -1,0 +1,107 @@
+"""The gate that every route is behind: who calls, where, with which permission; and how answers look."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from nodus_core.kernel.errors import Refusal
+from nodus_core.resources.manifest import API_VERSION
+
+from functions.api.call import Call
+from functions.api.errors import to_failure
+from functions.api.service import Service
+
+BASE = f"/apis/{API_VERSION}/namespaces/<project>"
+JSON = "application/json"
+_ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+Route = Callable[..., Response[Any]]
+Facts = dict[str, Any]
+
+
+def reply(
+    body: Mapping[str, Any], code: int = 200, headers: Mapping[str, str] | None = None
+) -> Response[Any]:
+    """A JSON answer."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(code, JSON, text, headers={**_ALWAYS, **(headers or {})})
+
+
+def text_reply(text: str) -> Response[Any]:
+    return Response(200, "text/plain; charset=utf-8", text, headers=dict(_ALWAYS))
+
+
+def redirect(url: str) -> Response[Any]:
+    """Sends the reader elsewhere; clients follow without their key (docs/protocols.md §1)."""
+    return Response(307, None, "", headers={**_ALWAYS, "Location": url})
+
+
+class Gate:
+    """Routes of one process. `facts` says of the last call what its log line needs."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.app = APIGatewayHttpResolver()
+        self.rules: list[tuple[str, str]] = []
+        self.facts: Facts = {}
+        self._call: Call | None = None
+        self._request_id = ""
+        self.app.exception_handler(Exception)(self._failed)
+        self.app.not_found(self._lost)
+
+    def answer(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """The HTTP API's response to an event."""
+        self._call = None
+        self._request_id = getattr(context, "aws_request_id", "") or "-"
+        self.facts = {"request": self._request_id}
+        return self.app.resolve(event, context)
+
+    def open(self, method: str, rule: str) -> Callable[[Route], Route]:
+        """Registers a route without a key. It is called with the path's names."""
+
+        def register(route: Route) -> Route:
+            self.app.route(rule, method=method)(route)
+            return route
+
+        return register
+
+    def behind(self, method: str, rule: str, permission: str) -> Callable[[Route], Route]:
+        """Registers a route below a project; nobody reaches it without the permission there.
+
+        It is called with the place, the call, and the further names of its path.
+        """
+
+        def register(route: Route) -> Route:
+            def guarded(project: str, **names: str) -> Response[Any]:
+                call = self._read()
+                key = self.service.door.caller(
+                    call.headers.get("authorization"), call.headers.get("nodus-org")
+                )
+                self.facts |= {"org": key.org, "key": key.name}
+                place = self.service.door.enter(key, project, permission)
+                self.facts["project"] = place.project
+                return route(place, call, **names)
+
+            self.rules.append((method, BASE + rule))
+            self.app.route(BASE + rule, method=method)(guarded)
+            return route
+
+        return register
+
+    def _read(self) -> Call:
+        self._call = Call.of(self.app.current_event.raw_event)
+        return self._call
+
+    def _failed(self, error: Exception) -> Response[Any]:
+        call = self._call
+        repeatable = call is not None and (call.method != "POST" or "idempotency-key" in call.headers)
+        failure = to_failure(error, self._request_id, repeatable=repeatable)
+        self.facts["reason"] = failure.reason
+        if failure.ours:
+            self.facts["error"] = error
+        return reply(failure.body, failure.code, failure.headers)
+
+    def _lost(self, _: NotFoundError) -> Response[Any]:
+        return self._failed(Refusal("NotFound", "there is nothing at this path with this method"))

@@ -1,0 +1,76 @@
+"""Routes of runs."""
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from nodus_core.access.door import Place
+from nodus_core.access.permissions import AGENTRUNS_READ, AGENTRUNS_WRITE
+from nodus_core.conversations.reading import Elsewhere
+from nodus_core.resources.manifest import read_manifest
+
+from functions.api.call import APPLY, JSON, MERGE, Call
+from functions.api.gate import Gate, redirect, reply, text_reply
+from functions.api.routes.lists import list_objects, list_reply, outcome_reply, promised
+
+KIND = "AgentRun"
+
+
+def add(gate: Gate) -> None:
+    _add_objects(gate)
+    _add_below(gate)
+
+
+def _add_objects(gate: Gate) -> None:
+    service = gate.service
+
+    @gate.behind("GET", "/agentruns", AGENTRUNS_READ)
+    def list_runs(place: Place, call: Call) -> Response[Any]:
+        return list_objects(service, place, call, KIND)
+
+    @gate.behind("POST", "/agentruns", AGENTRUNS_WRITE)
+    def create_run(place: Place, call: Call) -> Response[Any]:
+        call.only()
+        call.content_type(JSON)
+        manifest = read_manifest(call.json(), KIND, place.project)
+        promise = promised(place, call, manifest)
+        return outcome_reply(service, service.admission.admit_run(place, manifest, promise))
+
+    @gate.behind("GET", "/agentruns/<name>", AGENTRUNS_READ)
+    def get_run(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        return reply(service.reading.object(place, KIND, name))
+
+    @gate.behind("PATCH", "/agentruns/<name>", AGENTRUNS_WRITE)
+    def change_run(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        if call.content_type(APPLY, MERGE) == MERGE:
+            return outcome_reply(service, service.admission.patch(place, name, call.json()))
+        manifest = read_manifest(call.json(), KIND, place.project, name)
+        return outcome_reply(service, service.admission.apply(place, manifest))
+
+    @gate.behind("DELETE", "/agentruns/<name>", AGENTRUNS_WRITE)
+    def delete_run(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        return outcome_reply(service, service.control.delete(place, name), code=202)
+
+
+def _add_below(gate: Gate) -> None:
+    service = gate.service
+
+    @gate.behind("POST", "/agentruns/<name>/cancel", AGENTRUNS_WRITE)
+    def cancel_run(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        outcome, was_finished = service.control.cancel(place, name)
+        return outcome_reply(service, outcome, code=200 if was_finished else 202)
+
+    @gate.behind("GET", "/agentruns/<name>/steps", AGENTRUNS_READ)
+    def list_steps(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only("limit", "continue")
+        page = service.stepping.page(place, name, call.limit(), call.query.get("continue"))
+        return list_reply("StepList", page, {})
+
+    @gate.behind("GET", "/agentruns/<name>/answer", AGENTRUNS_READ)
+    def get_answer(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        answer = service.reading.answer(place, name)
+        return redirect(answer.url) if isinstance(answer, Elsewhere) else text_reply(answer)

@@ -1,0 +1,49 @@
+"""Routes of agents."""
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from nodus_core.access.door import Place
+from nodus_core.access.permissions import AGENTS_READ, AGENTS_WRITE
+from nodus_core.resources.manifest import read_manifest
+from nodus_core.resources.status import success
+
+from functions.api.call import APPLY, JSON, MERGE, Call
+from functions.api.gate import Gate, reply
+from functions.api.routes.lists import list_objects, outcome_reply, promised
+
+KIND = "Agent"
+
+
+def add(gate: Gate) -> None:
+    service = gate.service
+
+    @gate.behind("GET", "/agents", AGENTS_READ)
+    def list_agents(place: Place, call: Call) -> Response[Any]:
+        return list_objects(service, place, call, KIND)
+
+    @gate.behind("POST", "/agents", AGENTS_WRITE)
+    def create_agent(place: Place, call: Call) -> Response[Any]:
+        call.only()
+        call.content_type(JSON)
+        manifest = read_manifest(call.json(), KIND, place.project)
+        return outcome_reply(service, service.agents.create(place, manifest, promised(place, call, manifest)))
+
+    @gate.behind("GET", "/agents/<name>", AGENTS_READ)
+    def get_agent(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        return reply(service.reading.object(place, KIND, name))
+
+    @gate.behind("PATCH", "/agents/<name>", AGENTS_WRITE)
+    def change_agent(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        if call.content_type(APPLY, MERGE) == MERGE:
+            return outcome_reply(service, service.agents.patch(place, name, call.json()))
+        manifest = read_manifest(call.json(), KIND, place.project, name)
+        return outcome_reply(service, service.agents.apply(place, manifest))
+
+    @gate.behind("DELETE", "/agents/<name>", AGENTS_WRITE)
+    def delete_agent(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        gone = service.agents.delete(place, name)
+        return reply(success(KIND, name, gone.uid))

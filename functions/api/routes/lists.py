@@ -1,0 +1,44 @@
+"""What the routes of all kinds share: lists and outcomes as they are sent."""
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from nodus_core.access.door import Place
+from nodus_core.conversations.promises import Promise, promise
+from nodus_core.conversations.reading import PageOf
+from nodus_core.conversations.shelf import Outcome, key_of
+from nodus_core.resources.manifest import API_VERSION, Manifest
+from nodus_core.resources.selectors import read_selector
+
+from functions.api.call import Call
+from functions.api.gate import reply
+from functions.api.service import Service
+
+
+def list_objects(service: Service, place: Place, call: Call, kind: str) -> Response[Any]:
+    """A page of a kind's objects."""
+    call.only("limit", "continue", "fieldSelector")
+    selector = read_selector(call.query.get("fieldSelector"))
+    page = service.reading.page(place, kind, call.limit(), call.query.get("continue"), selector)
+    return list_reply(f"{kind}List", page, {"resourceVersion": page.version})
+
+
+def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:
+    more = {"continue": page.after} if page.after is not None else {}
+    return reply(
+        {"apiVersion": API_VERSION, "kind": kind, "metadata": {**metadata, **more}, "items": page.items}
+    )
+
+
+def outcome_reply(service: Service, outcome: Outcome, code: int | None = None) -> Response[Any]:
+    """The object of an outcome; 201 when it is new (FLD-16: a replayed one says so)."""
+    headers = {"Idempotent-Replayed": "true"} if outcome.replayed else {}
+    return reply(service.reading.shown(outcome), code or (201 if outcome.created else 200), headers)
+
+
+def promised(place: Place, call: Call, manifest: Manifest) -> Promise | None:
+    """The promise of a create that carries an `Idempotency-Key`. Raises `Refusal` `BadRequest`."""
+    key = call.headers.get("idempotency-key")
+    if key is None:
+        return None
+    return promise(key_of(place, manifest.kind, manifest.name), call.method, call.path, key, manifest)

@@ -1,0 +1,44 @@
+"""The use cases behind the API, built once per process."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from nodus_core.access.door import Door
+from nodus_core.conversations.admission import Admission
+from nodus_core.conversations.agents import Agents
+from nodus_core.conversations.control import Control
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.reading import Reading
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.stepping import Stepping
+from nodus_core.journal.access import Access
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.payloads import Payloads
+from nodus_core.journal.ports import Clock, Ids
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes call."""
+
+    door: Door
+    agents: Agents
+    admission: Admission
+    control: Control
+    reading: Reading
+    stepping: Stepping
+    clock: Clock
+
+    @classmethod
+    def over(cls, journal: Journal, payloads: Payloads, kicks: Kicks, clock: Clock, ids: Ids) -> Self:
+        """The use cases over these ports."""
+        shelf = Shelf(journal, payloads, clock)
+        return cls(
+            door=Door(Access(journal.writer), clock),
+            agents=Agents(shelf, ids),
+            admission=Admission(shelf, kicks.executions, ids),
+            control=Control(shelf, kicks),
+            reading=Reading(shelf),
+            stepping=Stepping(shelf),
+            clock=clock,
+        )
