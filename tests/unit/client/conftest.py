@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import nodus
 import pytest
@@ -49,8 +49,7 @@ def client(server: FakeServer) -> Iterator[nodus.Client]:
         yield made
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What a command line printed, and its exit code."""
 
     code: int

@@ -34,6 +34,7 @@ class Run:
         ("turn-1.model.2", "model"),
     )
     looks: int = 0
+    moves: bool = True
     cancelled: bool = False
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -46,7 +47,7 @@ class Run:
         return self.cancelled or (self.over and self.outcome.phase in {"Succeeded", "Failed", "Cancelled"})
 
     def look(self) -> None:
-        self.looks += 1
+        self.looks += self.moves
 
     def end(self) -> None:
         self.looks = 2 * len(self.names) + 1
