@@ -1,0 +1,124 @@
+"""`python -m localstack.ecs_agent`: see README.md."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TextIO
+
+import boto3
+
+from localstack.ecs_agent import bubblewrap, cgroups, runtime
+from localstack.ecs_agent.agent import Agent
+from localstack.ecs_agent.isolation import Isolation, Refusal, decide
+from localstack.ecs_agent.launcher import Launcher
+from localstack.ecs_agent.orphans import end_orphans
+from localstack.ecs_agent.settings import Settings
+from localstack.ecs_agent.tasks import Cluster
+from localstack.ecs_agent.user_namespaces import UserNamespaceError, open_namespaces
+from localstack.endpoints import Cloud, NoCloudError
+
+_logger = logging.getLogger("localstack.ecs_agent")
+_CLOUD_POLL_S = 0.5
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; answers the exit code."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    settings = Settings.parse(sys.argv[1:], os.environ)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    settings.state.sandboxes.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = _lock(settings.state.sandboxes)
+    if lock is None:
+        _logger.error("another agent works in %s", settings.state.sandboxes)
+        return 1
+    with lock:
+        try:
+            launcher = _launcher(settings)
+        except runtime.RuntimeFolderError as error:
+            _logger.error("%s", error)
+            return 1
+        isolation = _isolation(settings, launcher)
+        cluster = _await_cluster(settings, stop)
+        if cluster is None:
+            return 0
+        end_orphans(settings.state.sandboxes, launcher.groups, cluster, stop)
+        agent = Agent(
+            cluster, launcher, isolation, max_sandboxes=settings.max_sandboxes, grace_s=settings.grace_s
+        )
+        _logger.info("ready: cluster=%s slots=%d", cluster.name, settings.max_sandboxes)
+        agent.run(stop, settings.poll_s)
+    _logger.info("stopped")
+    return 0
+
+
+def _lock(folder: Path) -> TextIO | None:
+    """Held as long as this process lives: two agents would start each task twice."""
+    file = (folder / ".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def _launcher(settings: Settings) -> Launcher:
+    folder = settings.state.sandboxes
+    name = f"nodus-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    assembled = runtime.assemble(settings.state.folder / "sandbox-runtime", settings.daemon)
+    namespaces: tuple[int, ...] = ()
+    if os.geteuid() == 0 and sys.platform == "linux":
+        try:
+            namespaces = tuple(open_namespaces(settings.max_sandboxes))
+        except UserNamespaceError as error:
+            _logger.warning("daemon and commands will be one user: %s", error)
+    return Launcher(assembled, folder, cgroups.ControlGroups.find(name), namespaces)
+
+
+def _isolation(settings: Settings, launcher: Launcher) -> Isolation | Refusal:
+    isolation = decide(
+        environment=settings.environment,
+        is_root=os.geteuid() == 0,
+        is_linux=sys.platform == "linux",
+        bwrap=bubblewrap.find_bwrap(),
+        attempt=launcher.attempt,
+    )
+    if isinstance(isolation, Refusal):
+        _logger.error("%s", isolation)
+    elif not isolation.mode.isolated:
+        _logger.warning("commands run as your own user WITHOUT isolation, as you asked")
+    else:
+        limits = ",".join(sorted(launcher.groups.parents)) or "rlimits only"
+        _logger.info("isolation: mode=%s bwrap=%s limits=%s", isolation.mode, isolation.bwrap, limits)
+    return isolation
+
+
+def _await_cluster(settings: Settings, stop: threading.Event) -> Cluster | None:
+    """The cluster, as soon as the cloud is deployed; None when told to stop before."""
+    said = False
+    while not stop.is_set():
+        try:
+            cloud = Cloud.load(settings.state)
+            name = settings.cluster or cloud.output("ClusterName")
+        except NoCloudError as error:
+            if not said:
+                _logger.info("waiting for the cloud: %s", error)
+            said = True
+            stop.wait(_CLOUD_POLL_S)
+            continue
+        client = boto3.client("ecs", **cloud.client_arguments())
+        return Cluster(client, name)
+    return None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
