@@ -28,7 +28,7 @@ logs: setup ## follow the logs of the local cloud, its sandboxes and the functio
 	@$(CLOUD) logs --follow
 
 demo: up ## apply an agent, run it, and watch the steps
-	@$(PY) -m localstack.demo
+	@.state/venv/bin/python -m localstack.demo
 
 deploy: setup ## deploy again to the running local cloud, if anything changed
 	@$(CLOUD) deploy

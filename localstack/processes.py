@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,17 +129,30 @@ def kill_marked(state_folder: Path) -> int:
 
     A safety net: children end with their parents, but a parent that was killed cannot see to it.
     """
-    killed = 0
-    for pid in marked(state_folder):
-        if pid != os.getpid():
-            signal_quietly(os.kill, pid, signal.SIGKILL)
-            killed += 1
-    return killed
+    return kill(pid for pid, folder in marks() if folder == state_folder)
 
 
-def marked(state_folder: Path) -> Iterator[int]:
+def kill_below(folder: Path) -> int:
+    """The same for every cloud whose state is below `folder`."""
+    return kill(pid for pid, state_folder in marks() if folder in state_folder.parents)
+
+
+def kill(pids: Iterable[int]) -> int:
+    """SIGKILL these processes, but for this one."""
+    others = [pid for pid in pids if pid != os.getpid()]
+    for pid in others:
+        signal_quietly(os.kill, pid, signal.SIGKILL)
+    return len(others)
+
+
+def marked(state_folder: Path) -> list[int]:
     """Pids of all running processes of the cloud in `state_folder` that this user may see."""
-    wanted = f"{MARK}={state_folder}".encode()
+    return [pid for pid, folder in marks() if folder == state_folder]
+
+
+def marks() -> Iterator[tuple[int, Path]]:
+    """Every running process of any local cloud, with the state folder of its cloud."""
+    prefix = f"{MARK}=".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -147,8 +160,9 @@ def marked(state_folder: Path) -> Iterator[int]:
             variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError:  # ended meanwhile, or another user's
             continue
-        if wanted in variables:
-            yield int(entry.name)
+        for variable in variables:
+            if variable.startswith(prefix):
+                yield int(entry.name), Path(os.fsdecode(variable.removeprefix(prefix)))
 
 
 def signal_quietly(send: Callable[[int, int], None], target: int, number: int) -> None:

@@ -1,0 +1,82 @@
+"""Run tiers of tests, within a limit of time, and leave no process behind.
+
+`python -m localstack.tiers [--parallel] [--limit SECONDS] FOLDER …`. Tests get a temporary folder of their own;
+whatever still runs below it at the end, because a test session was killed, is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from localstack.paths import ROOT
+from localstack.processes import kill_below
+
+NOTHING_COLLECTED = 5
+TIMED_OUT = 124
+WORKERS = "2"
+
+
+def main(arguments: list[str]) -> int:
+    """Run pytest on the folders; its exit code, 0 when there are no tests yet, 124 when the time was over."""
+    options = parser().parse_args(arguments)
+    if not options.folders:
+        print("no tests in these tiers yet")
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="nt-"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return run(options, folder)
+    finally:
+        kill_below(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m localstack.tiers", description=__doc__)
+    made.add_argument(
+        "--parallel", action="store_true", help="several processes; for tests that share nothing"
+    )
+    made.add_argument("--limit", type=float, default=900, help="seconds for all of them (default: 900)")
+    made.add_argument("folders", nargs="*", help="folders of tests")
+    return made
+
+
+def run(options: argparse.Namespace, folder: Path) -> int:
+    """Pytest in a process group of its own, so that it can be ended with all it started."""
+    words = ["-n", WORKERS] if options.parallel else []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *words, *options.folders],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    try:
+        code = process.wait(options.limit)
+    except subprocess.TimeoutExpired:
+        print(f"the tests took longer than {options.limit:.0f} s and were ended", file=sys.stderr)
+        code = TIMED_OUT
+    finally:
+        end(process)
+    return 0 if code == NOTHING_COLLECTED else code
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let pytest tear its fixtures down, then end it."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
