@@ -26,6 +26,7 @@ from nodus_core.inference.exchange import (
     message_from_record,
 )
 from nodus_core.inference.target import LongPrompt, Prices, Target, Wire
+from nodus_core.inference.wires.calls import cut_text
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
@@ -49,5 +50,6 @@ __all__ = [
     "Usage",
     "UserMessage",
     "Wire",
+    "cut_text",
     "message_from_record",
 ]

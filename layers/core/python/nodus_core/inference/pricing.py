@@ -26,6 +26,11 @@ class Measured:
     tokens: int
 
 
+def measure(request: ModelRequest, usage: Usage | None) -> Measured | None:
+    """What a request took, for the bound of the next one; None when the provider did not count."""
+    return None if usage is None else Measured(len(encode_request(request)), usage.prompt_tokens)
+
+
 def cost(target: Target, usage: Usage | None) -> Decimal | None:
     """USD of a call, exact. None when the usage or a price that it needs is unknown; then the reserve is booked."""
     if usage is None:

@@ -27,6 +27,7 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
+from nodus_core.inference.wires.tokens import token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -192,14 +193,10 @@ def _usage(text: str | None) -> Usage | None:
     if not isinstance(counted, dict):
         return None
     tokens = [
-        _tokens(counted.get("input_tokens")),
-        _tokens(counted.get("output_tokens")),
-        _tokens(counted.get("cache_read_input_tokens") or 0),
-        _tokens(counted.get("cache_creation_input_tokens") or 0),
+        token_count(counted.get("input_tokens")),
+        token_count(counted.get("output_tokens")),
+        token_count(counted.get("cache_read_input_tokens") or 0),
+        token_count(counted.get("cache_creation_input_tokens") or 0),
     ]
     whole = [number for number in tokens if number is not None]
     return Usage(*whole) if len(whole) == len(tokens) else None
-
-
-def _tokens(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -9,11 +9,13 @@ from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolCa
 from nodus_core.inference.wires.json_text import BadJson, mend_surrogates, parse
 
 NO_ARGUMENTS = "{}"
+REFUSED_TEXT = "The provider stopped this reply for safety reasons; nothing of it was run."
 
 _PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _UNNAMED = "unnamed"
+_NONE_RUN = "nothing was run"
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,10 @@ def make_calls(
         taken.add(call_id)
         name = call.name or _UNNAMED
         arguments, error = _arguments(call.arguments)
-        error = stopped or (f"The call names no tool; {_none_run}." if not call.name else error)
+        error = stopped or (f"The call names no tool; {_NONE_RUN}." if not call.name else error)
         error = error or _misfit(name, arguments, request.tools)
         calls.append(ToolCall(call_id, name, arguments, error))
     return tuple(calls)
-
-
-_none_run = "nothing was run"
 
 
 def is_cut(given: Sequence[GivenCall], usage: Usage | None, limit: int) -> bool:
@@ -62,14 +61,14 @@ def is_cut(given: Sequence[GivenCall], usage: Usage | None, limit: int) -> bool:
 
 
 def cut_text(limit: int) -> str:
-    """What the model is told of each call of a reply that was cut off by the output limit."""
+    """What the model is told of each call of a reply that was cut off by the output limit (FLD-03).
+
+    A cut reply without calls needs it as the next user message: the model must have something to answer.
+    """
     return (
-        f"Your reply was cut off by the output limit of {limit} tokens, so {_none_run} of it. "
+        f"Your reply was cut off by the output limit of {limit} tokens, so {_NONE_RUN} of it. "
         "Call again with less in one reply, for example a long file in several writes."
     )
-
-
-REFUSED_TEXT = "The provider stopped this reply for safety reasons; nothing of it was run."
 
 
 def portable_id(call_id: str) -> str:
@@ -103,10 +102,10 @@ def _arguments(text: str | None) -> tuple[str, str | None]:
     except BadJson as error:
         return (
             NO_ARGUMENTS,
-            f"The arguments are not valid JSON ({error}); {_none_run}. Send them as a JSON object.",
+            f"The arguments are not valid JSON ({error}); {_NONE_RUN}. Send them as a JSON object.",
         )
     if not isinstance(value, dict):
-        return NO_ARGUMENTS, f"The arguments must be a JSON object, not {type(value).__name__}; {_none_run}."
+        return NO_ARGUMENTS, f"The arguments must be a JSON object, not {type(value).__name__}; {_NONE_RUN}."
     return text, None
 
 
@@ -125,9 +124,9 @@ def _misfit(name: str, arguments: str, tools: Sequence[ToolSpec]) -> str | None:
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
         offered = ", ".join(tool.name for tool in tools) or "none"
-        return f"There is no tool {name!r}; {_none_run}. Your tools are: {offered}."
+        return f"There is no tool {name!r}; {_NONE_RUN}. Your tools are: {offered}."
     given = parse(arguments)
     missing = [argument for argument in tool.schema.get("required", ()) if argument not in given]
     if missing:
-        return f"The call of {name} lacks the required {', '.join(missing)}; {_none_run}."
+        return f"The call of {name} lacks the required {', '.join(missing)}; {_NONE_RUN}."
     return None

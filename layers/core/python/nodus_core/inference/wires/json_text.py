@@ -13,7 +13,10 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+# A half without its other half, or an escaped backslash that could make one look whole.
+_SUSPECT = re.compile(
+    r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]|\\\\u[dD][89a-fA-F]"
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_LENGTH = len(r"\ud83c")
 
@@ -68,7 +71,7 @@ def mend_surrogates(text: str) -> str:
 
     Such a half is no character, no UTF-8 can hold it and providers refuse it; whole pairs stay as they are.
     """
-    return _ESCAPE.sub(_mended, text) if _SURROGATE_ESCAPE.search(text) else text
+    return _ESCAPE.sub(_mended, text) if _SUSPECT.search(text) else text
 
 
 def _mended(found: re.Match[str]) -> str:

@@ -29,6 +29,7 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
+from nodus_core.inference.wires.tokens import token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
 _STOPS: dict[str, StopReason] = {"length": "cut", "content_filter": "refused"}
@@ -193,14 +194,10 @@ def _usage(text: str | None) -> Usage | None:
     counted: Any = parse(text) if text is not None else None
     if not isinstance(counted, dict):
         return None
-    prompt, output = _tokens(counted.get("prompt_tokens")), _tokens(counted.get("completion_tokens"))
+    prompt, output = token_count(counted.get("prompt_tokens")), token_count(counted.get("completion_tokens"))
     if prompt is None or output is None:
         return None
     details = counted.get("prompt_tokens_details")
-    cached = _tokens(details.get("cached_tokens")) if isinstance(details, dict) else None
+    cached = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
     cached = min(cached or 0, prompt)  # this format counts the cached ones among the prompt's
     return Usage(prompt - cached, output, cache_read_tokens=cached)
-
-
-def _tokens(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

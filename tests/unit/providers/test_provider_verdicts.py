@@ -1,0 +1,106 @@
+"""What a failed call means, and that no key gets into its message."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nodus_core.inference import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
+from nodus_core.providers.verdicts import Scene, error_inside, retry_after, status_error, unreadable
+
+KEY = "very-own-key-0123456789"
+SCENE = Scene("anthropic", "m-1", KEY)
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def now() -> datetime:
+    return NOON
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, ModelUnavailable),
+        (500, ModelUnavailable),
+        (503, ModelUnavailable),
+        (529, ModelUnavailable),
+        (408, ModelOutcomeUnknown),
+        (502, ModelOutcomeUnknown),
+        (504, ModelOutcomeUnknown),
+        (301, ModelRefusedRequest),
+        (400, ModelRefusedRequest),
+        (401, ModelRefusedRequest),
+        (418, ModelRefusedRequest),
+        (501, ModelRefusedRequest),
+    ],
+)
+def test_each_status_has_its_meaning(status: int, kind: type[Exception]) -> None:
+    error = status_error(SCENE, status, {}, '{"error": {"message": "because"}}', now)
+    assert type(error) is kind
+    assert "because" in str(error)
+    assert "anthropic" in str(error)
+    assert "m-1" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0"}, 0),
+        ({"retry-after": "-1"}, 0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, 86_400),
+        ({"retry-after": "later"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Tue, 01 Jan 2030 12:00:09 GMT"}, 9),
+        ({"retry-after": "Tue, 01 Jan 2030 12:00:09 -0000"}, 9),
+        ({"retry-after": "Tue, 01 Jan 2030 11:00:00 GMT"}, 0),
+        ({"retry-after": "Tue, 01 Jan 2030 12:00:09 GMT", "date": "Tue, 01 Jan 2030 12:00:05 GMT"}, 4),
+        ({"retry-after": "Tue, 99 Jan 2030 12:00:09 GMT"}, None),
+    ],
+)
+def test_waiting_times_are_seconds_or_dates(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now) == seconds
+
+
+@given(st.text(max_size=40))
+def test_no_waiting_time_crashes_or_is_absurd(text: str) -> None:
+    seconds = retry_after({"retry-after": text}, now)
+    assert seconds is None or 0 <= seconds <= 86_400
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [f"bad key {KEY}", "Incorrect API key: sk-abcd****wxyz.", "Authorization: Bearer abc.def", f"{KEY}{KEY}"],
+)
+def test_a_key_in_a_provider_s_reason_is_not_repeated(reason: str) -> None:
+    body = f'{{"error": {{"message": "{reason}"}}}}'
+    told = str(status_error(SCENE, 401, {}, body, now))
+    for secret in (KEY, "sk-abcd", "abc.def"):
+        assert secret not in told
+
+
+@given(st.text(max_size=200))
+def test_whatever_stands_in_an_error_body_becomes_one_short_line(body: str) -> None:
+    told = str(status_error(SCENE, 400, {"location": body}, body * 20, now))
+    assert len(told.encode(errors="replace")) < 1000
+    assert told.isprintable() or "\n" not in told
+
+
+@pytest.mark.parametrize(
+    "body", ["[1]", "null", '"x"', '{"error": "plain"}', '{"detail": "fastapi"}', "{" * 9999]
+)
+def test_odd_error_bodies_are_told_too(body: str) -> None:
+    assert isinstance(status_error(SCENE, 400, {}, body, now), ModelRefusedRequest)
+
+
+def test_an_error_inside_a_success_is_one_only_without_a_reply() -> None:
+    assert error_inside(SCENE, '{"error": null, "choices": [1]}', now) is None
+    assert error_inside(SCENE, '{"error": {"message": "x"}, "choices": [1]}', now) is None
+    assert isinstance(error_inside(SCENE, '{"error": {"code": 503}}', now), ModelUnavailable)
+
+
+def test_a_body_that_begins_like_json_may_have_been_cut() -> None:
+    assert isinstance(unreadable(SCENE, ' {"content": [', "cut"), ModelOutcomeUnknown)
+    assert isinstance(unreadable(SCENE, "<html>", "no JSON"), ModelRefusedRequest)
