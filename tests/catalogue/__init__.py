@@ -1,0 +1,1 @@
+"""The requirement catalogues as far as tests name them: row ids by section."""
