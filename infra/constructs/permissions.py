@@ -99,6 +99,11 @@ def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
         when={"StringEquals": {"ecs:CreateAction": "RunTask"}},
         because=tasks,
     )
+    # MiniStack judges these actions by the cluster's ARN and knows no ecs:cluster. AWS never asks about a cluster
+    # for any of them, so that this statement allows nothing there.
+    function.allow(
+        "ecs:RunTask", "ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.cluster.attr_arn]
+    )
     function.allow(
         "iam:PassRole",
         on=[sandboxes.execution_role.role_arn],
