@@ -6,6 +6,7 @@ as if a command said it.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterable
@@ -56,14 +57,17 @@ class DialService:
         self.theirs.close()
         self._thread.start()
 
+    def hang_up(self) -> None:
+        """Answer no more; the sandbox sees the end of file."""
+        with contextlib.suppress(OSError):  # the sandbox has hung up already
+            self._ours.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """End the service; the sandbox sees the end of file."""
+        """Hang up and let go of the sockets."""
+        self.hang_up()
         self.theirs.close()
         if self._thread.ident is None:
             self._ours.close()
-            return
-        self._ours.shutdown(socket.SHUT_RDWR)
-        self._thread.join(CONNECT_S + 1)
 
     def _serve(self) -> None:
         with self._ours as channel:

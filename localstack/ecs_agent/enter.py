@@ -29,6 +29,7 @@ PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAPABILITY_VERSION_3 = 0x20080522
 LAST_POSSIBLE_CAPABILITY = 63
 
+FATAL_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 POLITE_STOP = b"T"
 LIFE_LINE_CUT = 143
 
@@ -63,9 +64,10 @@ def main(words: Sequence[str]) -> None:
         os.setresgid(spec["gid"], spec["gid"], spec["gid"])
         os.setresuid(spec["uid"], spec["uid"], spec["uid"])
         _set_capabilities(libc, spec["capabilities"])
-    # Python's own handler turns SIGINT into KeyboardInterrupt, so that a command's `kill -INT 1` would end
-    # the daemon; without a handler the kernel keeps every signal from inside away from pid 1.
+    # Python's own handler would make a KeyboardInterrupt of a command's `kill -INT 1`.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if spec["isPid1"] and spec["commandUid"] is None:
+        _refuse_handlers()
     _check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "hide the memory")
     _close_all_but(spec["keepFds"])
     if spec["lifeFd"] is not None:
@@ -84,6 +86,20 @@ def _run(spec: Mapping[str, Any]) -> None:
     sys.path[:] = [*spec["path"], *sys.path]
     sys.argv = [spec["module"]]
     runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)
+
+
+def _refuse_handlers() -> None:
+    """Keep the daemon from handling the signals by which it would end.
+
+    Where commands have the daemon's uid they may signal it. The kernel keeps a signal from inside away from
+    pid 1 as long as there is no handler for it, SIGKILL included; with a handler, `kill 1` would end the sandbox.
+    """
+    install = signal.signal
+
+    def install_unless_fatal(number: Any, handler: Any) -> Any:
+        return signal.SIG_DFL if number in FATAL_SIGNALS else install(number, handler)
+
+    signal.signal = install_unless_fatal
 
 
 def _set_limits(limits: Mapping[str, int]) -> None:

@@ -88,9 +88,13 @@ class Sandbox:
         return self.process.poll()
 
     def ask_to_end(self) -> None:
-        """SIGTERM to everything in it, through the life line: nothing inside can forge or stop that."""
+        """SIGTERM to everything in it, through the life line: nothing inside can forge or stop that.
+
+        The daemon sees besides that its dial service is gone.
+        """
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has just ended
             self.life.sendall(POLITE_STOP)
+        self.dial.hang_up()
 
     def kill(self) -> None:
         """End it now. In mode `none` only the daemon's own session can be reached."""
