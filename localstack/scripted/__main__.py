@@ -37,6 +37,8 @@ def read_key(file: Path) -> str:
 
 async def serve(scripts: list[Path], state: Path, key: str, port: int, port_file: Path | None) -> None:
     """Serves until a signal ends it. `port` 0 takes a free one; `port_file` tells which, once it listens."""
+    if port_file is not None:
+        port_file.unlink(missing_ok=True)  # of a server before this one, that nobody may take for ours
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
