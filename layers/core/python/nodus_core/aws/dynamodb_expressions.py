@@ -23,6 +23,7 @@ from nodus_core.journal.store import (
 
 _ROW_EXISTS = "attribute_exists(pk)"
 _NO_ROW = "attribute_not_exists(pk)"
+_NEVER = f"{_ROW_EXISTS} AND {_NO_ROW}"
 
 
 class Expressions:
@@ -57,13 +58,46 @@ class Expressions:
         return alias
 
 
-def condition_text(condition: Condition, named: Expressions) -> str:
-    """A condition as the text of a `ConditionExpression`."""
+def condition_text(condition: Condition, named: Expressions, *, unless_written_by: str | None = None) -> str:
+    """A condition as the text of a `ConditionExpression`.
+
+    `unless_written_by`: the row's last write must also not be the one with this token.
+    """
+    text, compound = _text(condition, named)
+    if unless_written_by is None:
+        return text
+    return f"{f'({text})' if compound else text} AND {not_written_by(unless_written_by, named)}"
+
+
+def not_written_by(token: str, named: Expressions) -> str:
+    """True unless the row's last write was the one with this token; also where there is no row."""
+    return f"NOT {WRITE_TOKEN} = {named.value(token)}"
+
+
+def _text(condition: Condition, named: Expressions) -> tuple[str, bool]:
+    """The text, and whether it needs parentheses inside another (DynamoDB refuses redundant ones)."""
     match condition:
         case Both(parts=parts):
-            return _joined(" AND ", parts, named) or f"({_ROW_EXISTS} OR {_NO_ROW})"
+            return _joined(" AND ", parts, named) or (f"{_ROW_EXISTS} OR {_NO_ROW}", True)
         case Either(parts=parts):
-            return _joined(" OR ", parts, named) or f"({_ROW_EXISTS} AND {_NO_ROW})"
+            return _joined(" OR ", parts, named) or (_NEVER, True)
+        case OneOf(values=()):
+            return _NEVER, True
+        case _:
+            return _simple(condition, named), False
+
+
+def _joined(word: str, parts: tuple[Condition, ...], named: Expressions) -> tuple[str, bool] | None:
+    if len(parts) <= 1:
+        return _text(parts[0], named) if parts else None
+    texts = [_text(part, named) for part in parts]
+    return word.join([f"({text})" if compound else text for text, compound in texts]), True
+
+
+def _simple(
+    condition: Absent | Present | Equals | Below | AtLeast | Holds | OneOf, named: Expressions
+) -> str:
+    match condition:
         case Absent(path=path):
             return _NO_ROW if path is None else f"attribute_not_exists({named.path(path)})"
         case Present(path=path):
@@ -71,29 +105,13 @@ def condition_text(condition: Condition, named: Expressions) -> str:
         case Holds(path=path, member=member):
             return f"contains({named.path(path)}, {named.value(member)})"
         case OneOf(path=path, values=values):
-            return _one_of(path, values, named)
+            return f"{named.path(path)} IN ({', '.join([named.value(value) for value in values])})"
         case Equals(path=path, value=value):
             return f"{named.path(path)} = {named.value(value)}"
         case Below(path=path, value=value):
             return f"{named.path(path)} < {named.value(value)}"
         case AtLeast(path=path, value=value):
             return f"{named.path(path)} >= {named.value(value)}"
-
-
-def _joined(word: str, parts: tuple[Condition, ...], named: Expressions) -> str:
-    texts = [condition_text(part, named) for part in parts]
-    return f"({word.join(texts)})" if texts else ""
-
-
-def _one_of(path: str, values: tuple[Any, ...], named: Expressions) -> str:
-    if not values:
-        return f"({_ROW_EXISTS} AND {_NO_ROW})"
-    return f"{named.path(path)} IN ({', '.join([named.value(value) for value in values])})"
-
-
-def not_written_by(token: str, named: Expressions) -> str:
-    """True unless the row's last write was the one with this token."""
-    return f"(NOT {WRITE_TOKEN} = {named.value(token)})"
 
 
 def update_text(update: Update, token: str, named: Expressions) -> str:

@@ -106,15 +106,14 @@ class Requests:
         }
 
     def _condition(self, when: Condition | None, named: Expressions, *, guard: bool) -> dict[str, Any]:
-        texts = [condition_text(when, named)] if when is not None else []
-        if guard:
-            texts.append(not_written_by(self._mark, named))
-        if not texts:
+        mark = self._mark if guard else None
+        if when is not None:
+            text = condition_text(when, named, unless_written_by=mark)
+        elif mark is not None:
+            text = not_written_by(mark, named)
+        else:
             return {}
-        return {
-            "ConditionExpression": " AND ".join(texts),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        return {"ConditionExpression": text, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 def is_own_write(transaction: Transaction, failed: dict[int, Wired], mark: str) -> bool:
