@@ -151,13 +151,11 @@ class Resource:
         """
         return self._record(Call("GET", self.path(name)), within)
 
-    def create(self, name: str, spec: Mapping[str, Any], *, repeatable: bool = False) -> Record:
-        """Create an object; a name that is taken raises ``AlreadyExistsError``.
-
-        ``repeatable`` allows to send it again after a lost answer: right only for a name that nobody else uses.
-        """
+    def create(self, name: str, spec: Mapping[str, Any]) -> Record:
+        """Create an object; a name that is taken raises ``AlreadyExistsError``."""
         body = {**self._head(), "metadata": {"name": name}, "spec": dict(spec)}
-        return self._record(Call("POST", self.path(), body=body, repeatable=repeatable))
+        # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16).
+        return self._record(Call("POST", self.path(), body=body, repeatable=True))
 
     def apply(self, manifest: Mapping[str, Any]) -> Applied:
         """Create the object, or bring an existing one to this ``spec`` (NOD-009).

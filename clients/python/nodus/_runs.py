@@ -9,7 +9,7 @@ from typing import Any
 from nodus._client import Client, default_client
 from nodus._record import Record
 from nodus._waiting import poll
-from nodus.errors import AlreadyExistsError, RunBlockedError, RunFailedError
+from nodus.errors import RunBlockedError, RunFailedError
 
 FINISHED = frozenset({"Succeeded", "Failed", "Cancelled"})
 # Waits that end only when a person does something (NOD-034, NODQ-03).
@@ -116,17 +116,9 @@ class AgentRun:
 
 def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | None) -> AgentRun:
     """Create a run of ``agent``; without a name it gets one of its own."""
-    if name is not None:
-        client.agentruns.create(name, spec)
-        return AgentRun(name, client=client)
-    own = f"{agent[:50].rstrip('-.')}-{os.urandom(5).hex()}"
-    try:
-        # Nobody else uses this name: a create whose answer was lost may be sent again,
-        client.agentruns.create(own, spec, repeatable=True)
-    except AlreadyExistsError:
-        # and that it exists means that the lost one was done.
-        client.agentruns.get(own)
-    return AgentRun(own, client=client)
+    chosen = name or f"{agent[:50].rstrip('-.')}-{os.urandom(5).hex()}"
+    client.agentruns.create(chosen, spec)
+    return AgentRun(chosen, client=client)
 
 
 def answer_of(run: AgentRun, timeout: float | None) -> str:

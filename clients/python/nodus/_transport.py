@@ -43,7 +43,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 class Call:
     """One logical call; its idempotency key is the same in every try (FLD-16).
 
-    ``repeatable``: doing it twice does no more than doing it once, so a lost answer may be asked for again.
+    ``repeatable``: sending it twice does no more than sending it once (it states an outcome, or the server keeps
+    its key), so a lost answer may be asked for again. A merge patch and a delete are not.
     """
 
     method: str

@@ -114,6 +114,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.runs: dict[tuple[str, str], Run] = {}
+        self.promises: dict[tuple[str, str], tuple[Any, bytes]] = {}
         self.outcomes: dict[str, Outcome] = {}
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
@@ -203,9 +204,20 @@ class FakeServer:
     def _create(self, seen: Seen, project: str, plural: str) -> Answer:
         body = seen.json()
         name = body["metadata"]["name"]
+        key = (seen.path, seen.headers.get("idempotency-key", ""))
+        if key in self.promises:
+            first_body, first = self.promises[key]
+            if first_body != body:
+                raise Refusal(
+                    409, "IdempotencyKeyConflict", "this Idempotency-Key was used for another request"
+                )
+            return Answer(201, first, headers={"Idempotent-Replayed": "true"})
         if (project, plural, name) in self.objects:
             raise Refusal(409, "AlreadyExists", f"{plural} {name!r} already exists")
-        return _json(201, self._store(project, plural, name, body))
+        made = _json(201, self._store(project, plural, name, body))
+        if key[1]:
+            self.promises[key] = (body, made.body)
+        return made
 
     def _get(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)
