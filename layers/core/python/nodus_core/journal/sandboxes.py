@@ -18,7 +18,6 @@ from nodus_core.journal.store import (
     Either,
     Equals,
     OneOf,
-    Present,
     Update,
     both,
 )
@@ -62,12 +61,12 @@ class Sandboxes:
         )
 
     def note_task(self, sandbox: str, task: str) -> None:
-        """Keeps the provider's id of the task. Condition: none is kept, or the same one."""
+        """Keeps the provider's id of the task. Condition: the sandbox is alive, no other task is kept."""
         self._writer.commit(
             "note-task",
             Update(
                 sandbox_key(sandbox),
-                when=both(Present(), Either((Absent("task"), Equals("task", task)))),
+                when=both(OneOf("state", ALIVE), Either((Absent("task"), Equals("task", task)))),
                 assign={"task": task},
             ),
         )
