@@ -103,30 +103,35 @@ def test_tries_are_bounded_and_their_pauses_grow(
     assert len(set(pauses.all)) == TRIES - 1
 
 
+@pytest.mark.req("FLD-16")
+def test_a_create_whose_answers_are_lost_makes_one_object(paused: nodus.Client, server: FakeServer) -> None:
+    server.faults += [Fault("POST", lost=True), Fault("POST", status=502)]
+    assert create(paused).metadata.name == "a"
+    assert len({seen.headers["idempotency-key"] for seen in server.asked("POST")}) == 1
+    assert (len(server.asked("POST")), len(server.objects)) == (3, 1)
+
+
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_failed_write_is_not_repeated(paused: nodus.Client, server: FakeServer, status: int) -> None:
-    server.faults.append(Fault("POST", status=status))
+def test_a_failed_change_is_not_repeated(paused: nodus.Client, server: FakeServer, status: int) -> None:
+    apply(paused)
+    server.faults.append(Fault("PATCH", status=status))
     with pytest.raises(errors.ApiError):
-        create(paused)
-    assert len(server.asked("POST")) == 1
-
-
-def test_a_write_whose_answer_is_lost_is_not_repeated(paused: nodus.Client, server: FakeServer) -> None:
-    server.faults.append(Fault("POST", lost=True))
-    with pytest.raises(errors.OutcomeUnknownError, match="look at the object"):
-        create(paused)
-    assert len(server.asked("POST")) == 1
+        paused.agents.patch("a", {"spec": {"system": "x"}})
+    server.faults.append(Fault("DELETE", status=status))
+    with pytest.raises(errors.ApiError):
+        paused.agents.delete("a")
+    assert (len(server.asked("PATCH")), len(server.asked("DELETE"))) == (2, 1)
 
 
 def test_a_merge_patch_whose_answer_is_lost_is_not_repeated(paused: nodus.Client, server: FakeServer) -> None:
     apply(paused)
     server.faults.append(Fault("PATCH", lost=True))
-    with pytest.raises(errors.OutcomeUnknownError):
+    with pytest.raises(errors.OutcomeUnknownError, match="look at the object"):
         paused.agents.patch("a", {"spec": {"system": "x"}})
     assert len(server.asked("PATCH")) == 2
 
 
-@pytest.mark.parametrize("act", [read, apply])
+@pytest.mark.parametrize("act", [read, apply, create])
 def test_what_may_be_repeated_survives_a_lost_answer(
     paused: nodus.Client, server: FakeServer, act: Act
 ) -> None:
@@ -169,7 +174,7 @@ def test_no_pause_goes_over_the_time_that_is_left(
     "body", [b"<html>Bad Gateway</html>", b'{"message":"Service Unavailable"}', b"[]", b""]
 )
 def test_a_gateway_s_own_refusal_is_understood(paused: nodus.Client, server: FakeServer, body: bytes) -> None:
-    server.faults.append(Fault("POST", status=503, body=body))
+    server.faults.append(Fault("POST", times=9, status=503, body=body))
     with pytest.raises(errors.ServiceUnavailableError) as caught:
         create(paused)
     assert caught.value.reason == "ServiceUnavailable"
