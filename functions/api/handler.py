@@ -28,8 +28,7 @@ def build(service: Service) -> Gate:
 
 @cache
 def _gate() -> Gate:
-    ports = core()
-    Environment.model_validate(ports.environment)
+    ports = core(Environment)
     return build(Service.over(ports.journal, ports.payloads, ports.kicks, ports.clock, ports.ids))
 
 

@@ -112,6 +112,9 @@ class Admission:
 
     def _keep(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """An admitted run with its own spec, perhaps with other labels."""
+        if old.deleted_at is not None:
+            message = f"AgentRun {manifest.name!r} is being deleted; wait until it is gone"
+            raise Refusal("Conflict", message, kind=KIND, name=manifest.name)
         spec = self.shelf.spec(old)
         if not same(spec, manifest.spec):
             raise immutable(KIND, manifest.name, spec, manifest.spec)
@@ -195,7 +198,7 @@ def _first_input(obj: Object, text: Text, author: str) -> Input:
         seq=1,
         text=text,
         state=InputState.QUEUED,
-        origin="user",
+        origin="person",
         author=author,
         created_at=obj.created_at,
     )
