@@ -30,8 +30,8 @@ LONGEST_INLINE_WAIT_S = 10.0
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
 
-CALL_TIME_S = 120.0
-"""Seconds that an invocation must have left to begin a model call."""
+CALL_TIME_S = 330.0
+"""Seconds that an invocation must have left to begin a model call: the providers' time-out and some."""
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,11 @@ def transcript(session: Session) -> Transcript:
     """The conversation so far; read from the journal once per invocation."""
     if session.transcript is None:
         session.transcript = read_transcript(
-            session.ports.journal, session.ports.payloads, session.scope, session.conversation
+            session.ports.journal,
+            session.ports.payloads,
+            session.scope,
+            session.conversation,
+            session.context.model.max_tokens,
         )
     return session.transcript
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from nodus_core.inference import cut_text
 from nodus_core.inference.exchange import (
     AssistantMessage,
     Message,
@@ -19,13 +20,13 @@ from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Conversation, Task
 from nodus_core.kernel.text import Text
 
-CUT_NOTE = "[Your last reply was cut off by the output limit. Go on with a shorter one.]"
-
 
 @dataclass
 class Transcript:
-    """Messages in order. `replies` keeps the assistant messages of the open turn by round key."""
+    """Messages in order. `replies` keeps the assistant messages of the open turn by round key; `limit` is the
+    output limit in tokens, for telling the model about a reply that it cut off."""
 
+    limit: int
     messages: list[Message] = field(default_factory=list[Message])
     replies: dict[str, AssistantMessage] = field(default_factory=dict[str, AssistantMessage])
 
@@ -36,20 +37,20 @@ class Transcript:
         self.messages.append(message)
         self.replies[key] = message
         if was_cut and not message.calls:
-            self.messages.append(UserMessage(CUT_NOTE))
+            self.messages.append(UserMessage(cut_text(self.limit)))
 
     def add_results(self, results: Iterable[ToolResult]) -> None:
         self.messages.append(ToolResults(tuple(results)))
 
 
 def read_transcript(
-    journal: Journal, payloads: Payloads, scope: Scope, conversation: Conversation
+    journal: Journal, payloads: Payloads, scope: Scope, conversation: Conversation, limit: int
 ) -> Transcript:
     """The transcript up to what is settled: every opened turn's prompt, its rounds, and the results of their calls.
 
     Results stand in the order in which their calls were declared, whatever finished first (FLD-05).
     """
-    transcript = Transcript()
+    transcript = Transcript(limit)
     for number in range(1, conversation.opened + 1):
         transcript.replies.clear()
         turn = journal.turn(conversation.id, number)

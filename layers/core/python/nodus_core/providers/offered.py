@@ -10,6 +10,10 @@ from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target
 from nodus_core.providers.credentials import Credentials
 from nodus_core.providers.models import HttpModels
+from nodus_core.providers.posting import Timeouts
+
+TIMEOUTS = Timeouts(reply=300)
+"""A reply takes at most five minutes; a worker begins a call only while it has that long."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class OfferedModels:
         secret = self._read_secret()
         with self._lock:
             if self._known is None or self._known.secret != secret:
+                if self._known is not None:
+                    self._known.models.close()
                 credentials = Credentials.from_json(secret)
                 catalogue = packaged_catalogue(credentials.scripted)
-                self._known = _Known(secret, catalogue, HttpModels(credentials))
+                self._known = _Known(secret, catalogue, HttpModels(credentials, TIMEOUTS))
             return self._known
