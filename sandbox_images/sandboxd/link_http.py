@@ -63,8 +63,14 @@ class LinkHttp:
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, base: str, sandbox_id: str, identity: Identity
+        self,
+        session: aiohttp.ClientSession,
+        base: str,
+        sandbox_id: str,
+        identity: Identity,
+        make_backoff: Callable[[], Backoff] = Backoff,
     ) -> None:
+        self._make_backoff = make_backoff
         self._session = session
         self._url = f"{base}/sandboxes/{sandbox_id}/"
         self._identity = identity
