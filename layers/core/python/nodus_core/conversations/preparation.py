@@ -17,6 +17,9 @@ from nodus_core.sandboxes.tools import exec_order
 START_WAIT_S = 10.0
 """Seconds that a worker waits for a new sandbox's daemon before it lets the line rest."""
 
+PROBE_S = 2.0
+"""Seconds between questions to the provider whether the task that is to come up has ended."""
+
 START_LIMIT_S = 300.0
 """Seconds after which a sandbox that has not come up counts as failed."""
 
@@ -152,7 +155,8 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
 
 
 def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
-    clock, started, interval = session.ports.clock, session.ports.clock.now(), 0.02
+    clock, started = session.ports.clock, session.ports.clock.now()
+    interval, probed = 0.02, 0.0
     while True:
         sandbox = session.ports.journal.sandbox(sandbox_id)
         if sandbox is None:
@@ -165,6 +169,9 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
         waited = (clock.now() - started).total_seconds()
         if waited >= START_WAIT_S or session.remaining() < START_WAIT_S:
             return _rest_for_start(session, task, sandbox)
+        if waited - probed >= PROBE_S:
+            probed = waited
+            commands.probe(session, sandbox)
         clock.sleep(interval)
         interval = min(interval * 1.3, 0.5)
 
