@@ -27,7 +27,6 @@ _AGAIN = frozenset(
     {
         "InternalFailure",
         "InternalServerError",
-        "LimitExceededException",
         "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",
         "ReplicatedWriteConflictException",
@@ -98,7 +97,7 @@ class DynamoDbWire:
         read_s: float = READ_S,
     ) -> None:
         """`endpoint` is a base address without a path; `credentials` may refresh themselves."""
-        self._url = endpoint.rstrip("/") + "/"
+        self.address = endpoint.rstrip("/") + "/"
         self._region = region
         self._credentials = credentials
         self._pool = _pool(endpoint, ca_bundle, Timeout(connect=connect_s, read=read_s))
@@ -107,7 +106,7 @@ class DynamoDbWire:
         content = json.dumps(body, separators=(",", ":")).encode()
         request = AWSRequest(
             "POST",
-            self._url,
+            self.address,
             {
                 "X-Amz-Target": f"DynamoDB_20120810.{operation}",
                 "Content-Type": "application/x-amz-json-1.0",

@@ -9,6 +9,7 @@ from nodus_core.kernel.errors import RetryableError, TerminalError
 
 _AGAIN = frozenset(
     {
+        "ExecutionLimitExceeded",
         "InternalError",
         "InternalFailure",
         "InternalServerError",

@@ -1,0 +1,195 @@
+"""Sandbox tasks in ECS (docs/protocols.md §3)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.stub import ANY
+from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+from nodus_core.journal.ports import TaskReport
+from nodus_core.kernel.errors import RetryableError, TerminalError
+
+PLACE = TaskPlace("sandboxes", "nodus-sandbox:1", ("subnet-1", "subnet-2"), ("sg-1",))
+TASK = "arn:aws:ecs:eu-central-1:123456789012:task/sandboxes/0123456789abcdef"
+SANDBOX = "c-1-s1"
+
+
+def _listed(answers: Any, running: list[str], stopped: list[str] | None = None) -> None:
+    for status, arns in (("RUNNING", running), ("STOPPED", stopped)):
+        if arns is not None:
+            answers.add_response(
+                "list_tasks",
+                {"taskArns": arns},
+                {"cluster": "sandboxes", "startedBy": SANDBOX, "desiredStatus": status},
+            )
+
+
+def _asked_to_run(**more: Any) -> dict[str, Any]:
+    return {
+        "cluster": "sandboxes",
+        "taskDefinition": "nodus-sandbox:1",
+        "count": 1,
+        "startedBy": SANDBOX,
+        "clientToken": ANY,
+        "launchType": "FARGATE",
+        "networkConfiguration": {
+            "awsvpcConfiguration": {
+                "subnets": ["subnet-1", "subnet-2"],
+                "securityGroups": ["sg-1"],
+                "assignPublicIp": "ENABLED",
+            }
+        },
+        "overrides": {
+            "containerOverrides": [
+                {"name": "sandbox", "environment": [{"name": "NODUS_SANDBOX_ID", "value": SANDBOX}]}
+            ]
+        },
+        "tags": [{"key": "nodus:sandbox", "value": SANDBOX}],
+        **more,
+    }
+
+
+def _run(tasks: EcsSandboxTasks, **more: Any) -> str:
+    return tasks.run(SANDBOX, {"NODUS_SANDBOX_ID": SANDBOX}, tags={"nodus:sandbox": SANDBOX}, **more)
+
+
+def test_place_comes_from_the_environment() -> None:
+    environment = {
+        "NODUS_CLUSTER": "sandboxes",
+        "NODUS_TASK_DEFINITION": "nodus-sandbox:1",
+        "NODUS_SUBNETS": "subnet-1,subnet-2",
+        "NODUS_SECURITY_GROUP": "sg-1",
+    }
+
+    assert TaskPlace.from_environment(environment) == PLACE
+
+
+def test_a_task_is_started_with_what_the_daemon_needs(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, [], [])
+    answers.add_response("run_task", {"tasks": [{"taskArn": TASK}], "failures": []}, _asked_to_run())
+
+    assert _run(EcsSandboxTasks(client, PLACE)) == TASK
+
+
+def test_size_and_capacity_provider_are_passed_on(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, [], [])
+    expected = _asked_to_run(capacityProviderStrategy=[{"capacityProvider": "FARGATE_SPOT", "weight": 1}])
+    del expected["launchType"]
+    expected["overrides"] |= {"cpu": "2048", "memory": "4096"}
+    answers.add_response("run_task", {"tasks": [{"taskArn": TASK}]}, expected)
+    place = TaskPlace("sandboxes", "nodus-sandbox:1", ("subnet-1", "subnet-2"), ("sg-1",), "FARGATE_SPOT")
+
+    assert _run(EcsSandboxTasks(client, place), cpu=2048, memory=4096) == TASK
+
+
+@pytest.mark.parametrize(("running", "stopped"), [([TASK], None), ([], [TASK])], ids=["running", "stopped"])
+def test_a_sandbox_has_one_task_in_its_life(
+    stub: Callable[[str], Any], running: list[str], stopped: list[str] | None
+) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, running, stopped)
+
+    assert _run(EcsSandboxTasks(client, PLACE)) == TASK
+
+
+def test_the_task_behind_the_client_token_is_the_one(stub: Callable[[str], Any]) -> None:
+    """ListTasks lags: ECS itself knows that this sandbox has its task."""
+    client, answers = stub("ecs")
+    _listed(answers, [], [])
+    answers.add_client_error(
+        "run_task", "ConflictException", response_meta=None, modeled_fields={"resourceIds": [TASK]}
+    )
+
+    assert _run(EcsSandboxTasks(client, PLACE)) == TASK
+
+
+def test_no_capacity_may_come_later(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, [], [])
+    failure = {"reason": "RESOURCE:CPU", "detail": "Capacity is unavailable at this time"}
+    answers.add_response("run_task", {"tasks": [], "failures": [failure]})
+
+    with pytest.raises(RetryableError, match=r"c-1-s1.*RESOURCE:CPU Capacity is unavailable"):
+        _run(EcsSandboxTasks(client, PLACE))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("ThrottlingException", RetryableError),
+        ("ServerException", RetryableError),
+        ("ClusterNotFoundException", TerminalError),
+    ],
+)
+def test_errors_of_run_say_whether_to_try_again(
+    stub: Callable[[str], Any], code: str, expected: type[Exception]
+) -> None:
+    client, answers = stub("ecs")
+    answers.add_client_error("list_tasks", code)
+
+    with pytest.raises(expected, match=f"c-1-s1.*{code}"):
+        _run(EcsSandboxTasks(client, PLACE))
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ({"lastStatus": "PROVISIONING"}, TaskReport("pending")),
+        ({"lastStatus": "PENDING"}, TaskReport("pending")),
+        ({"lastStatus": "ACTIVATING"}, TaskReport("pending")),
+        ({"lastStatus": "RUNNING"}, TaskReport("running")),
+        ({"lastStatus": "STOPPING", "stoppedReason": "bye"}, TaskReport("running")),
+        (
+            {"lastStatus": "STOPPED", "stoppedReason": "bye", "stopCode": "UserInitiated"},
+            TaskReport("stopped", "bye"),
+        ),
+        (
+            {"lastStatus": "STOPPED", "stopCode": "SpotInterruption"},
+            TaskReport("stopped", "SpotInterruption"),
+        ),
+        ({"lastStatus": "STOPPED"}, TaskReport("stopped")),
+        (None, TaskReport("missing")),
+    ],
+)
+def test_states(stub: Callable[[str], Any], task: dict[str, str] | None, expected: TaskReport) -> None:
+    client, answers = stub("ecs")
+    answer = {"tasks": [task]} if task else {"tasks": [], "failures": [{"arn": TASK, "reason": "MISSING"}]}
+    answers.add_response("describe_tasks", answer, {"cluster": "sandboxes", "tasks": [TASK]})
+
+    assert EcsSandboxTasks(client, PLACE).state(TASK) == expected
+
+
+def test_a_state_that_is_not_known_is_an_error(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    answers.add_response("describe_tasks", {"tasks": [{"lastStatus": "DREAMING"}]})
+
+    with pytest.raises(TerminalError, match="DREAMING"):
+        EcsSandboxTasks(client, PLACE).state(TASK)
+
+
+def test_stopping_gives_the_reason_and_may_be_repeated(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    expected = {"cluster": "sandboxes", "task": TASK, "reason": "r" * 255}
+    answers.add_response("stop_task", {}, expected)
+    answers.add_client_error(
+        "stop_task",
+        "InvalidParameterException",
+        "The referenced task was not found.",
+        expected_params=expected,
+    )
+    tasks = EcsSandboxTasks(client, PLACE)
+
+    tasks.stop(TASK, "r" * 300)
+    tasks.stop(TASK, "r" * 300)
+
+
+def test_other_refusals_to_stop_are_errors(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    answers.add_client_error(
+        "stop_task", "InvalidParameterException", "taskId length should be one of [32,36]"
+    )
+
+    with pytest.raises(TerminalError, match="length"):
+        EcsSandboxTasks(client, PLACE).stop("x", "released")
