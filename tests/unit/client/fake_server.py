@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import uuid
 from collections.abc import Callable
@@ -122,7 +123,7 @@ class FakeServer:
         self.page_size = 500
         self.lock = threading.RLock()
         self._version = 100
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
@@ -331,6 +332,12 @@ def _merged(target: Any, patch: Any) -> Any:
         else:
             result[key] = _merged(result.get(key), value)
     return result
+
+
+class _Http(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that went away is part of the tests
+            super().handle_error(request, client_address)
 
 
 def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:

@@ -1,0 +1,81 @@
+"""The first page of the documentation, typed as it stands there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.conftest import Named, Place
+from tests.unit.client.manifests import NEX_04, NEX_07
+
+pytestmark = pytest.mark.timeout(180)
+SUCCEEDED = "--for=jsonpath={.status.phase}=Succeeded"
+
+
+@pytest.mark.req("NOD-482", "NOD-483", "NOD-484", "NOD-490", "NOD-491", "NOD-052")
+def test_nex_04_to_10_define_run_wait_and_read(place: Place, named: Named) -> None:
+    (place.folder / "agent.yaml").write_text(NEX_04)
+    (place.folder / "run.yaml").write_text(NEX_07)
+    run = named("hello-agent-run")
+    assert place.nodus("apply", "-f", "agent.yaml") in {
+        f"agent/hello-agent {how}\n" for how in ("created", "unchanged")
+    }
+    assert place.nodus("apply", "-f", "agent.yaml") == "agent/hello-agent unchanged\n"
+    assert place.nodus("apply", "-f", "run.yaml") == f"agentrun/{run} created\n"
+    lines = place.nodus("agentrun", "steps", run, "--follow").splitlines()
+    assert lines[-1].startswith(f"run        agentrun/{run} Succeeded")
+    assert (
+        place.nodus("wait", f"agentrun/{run}", SUCCEEDED, "--timeout=8m") == f"agentrun/{run} condition met\n"
+    )
+    assert place.nodus("apply", "-f", "run.yaml") == f"agentrun/{run} unchanged\n"
+
+    shown = json.loads(place.nodus("get", f"agentrun/{run}", "-o", "json"))
+    (turn,) = shown["status"]["turns"]
+    assert turn["chosenBy"] in {"jev", "fallback"}
+    answer = place.nodus("agentrun", "answer", run)
+    assert "Python" in answer
+    assert answer.startswith(shown["status"]["answer"]["preview"])
+    steps = json.loads(place.nodus("agentrun", "steps", run, "-o", "json"))["items"]
+    assert [step["state"] for step in steps] == ["Completed"] * len(steps)
+    assert [step["name"] for step in steps][:3] == ["sandbox", "setup", "turn-1.route"]
+    assert place.nodus("delete", f"agentrun/{run}") == f"agentrun/{run} deleted\n"
+    assert "Error (NotFound)" in place.nodus("get", f"agentrun/{run}", code=1)
+
+
+@pytest.mark.req("NOD-488", "NODQ-73", "NOD-495")
+def test_a_run_without_a_file_is_cancelled_and_a_wait_for_it_ends_with_2(place: Place, named: Named) -> None:
+    run = named("triage")
+    place.nodus("apply", "-f", "-", stdin=NEX_04)
+    words = ("create", "agentrun", run, "--agent", "hello-agent", "--prompt", "Say hi", "--keep-alive")
+    assert place.nodus(*words) == f"agentrun/{run} created\n"
+    assert place.nodus("cancel", f"ar/{run}").startswith(f"agentrun/{run} cancel")
+    assert "will not become Succeeded" in place.nodus("wait", f"ar/{run}", SUCCEEDED, "--timeout=2m", code=2)
+
+
+@pytest.mark.req("NOD-503", "NOD-511", "NOD-513", "NOD-515")
+def test_nex_11_from_python(place: Place) -> None:
+    printed = place.python(
+        """
+import nodus
+
+agent = nodus.ClaudeAgent("e2e-helper", system="You are careful.", families=["haiku", "sonnet"])
+run = agent.submit("Use the shell to print the Python version")
+status = run.wait(timeout=120)
+print(status.phase, len(run.steps()) > 2, run.answer() != "")
+with nodus.Client() as client:
+    client.agentruns.delete(run.name)
+    client.agents.delete("e2e-helper")
+"""
+    )
+    assert printed == "Succeeded True True\n"
+
+
+@pytest.mark.req("NOD-500", "FLD-17")
+def test_refusals_name_reason_field_and_line(place: Place) -> None:
+    text = NEX_04.replace("hello-agent", "e2e-refused").replace("workingDir", "workingDri")
+    refused = place.nodus("apply", "-f", "-", stdin=text, code=1)
+    assert "Error (Invalid): " in refused
+    assert "spec.workingDri: " in refused
+    assert "(standard input line 6)" in refused
+    assert "Error (NotFound): " in place.nodus("get", "agent/e2e-refused", code=1)

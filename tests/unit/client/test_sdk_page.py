@@ -1,0 +1,20 @@
+"""Every block of docs/sdk.md runs as it is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.client.fake_server import FakeServer
+
+PAGE = Path(__file__).parents[3] / "docs" / "sdk.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_a_block_of_the_page(number: int, server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(BLOCKS[number], f"{PAGE.name} block {number + 1}", "exec"), {})
+    assert server.seen
+    assert "Traceback" not in capsys.readouterr().err
