@@ -123,8 +123,11 @@ class SandboxFolder:
             OSError: something cannot be removed.
         """
         if os.geteuid() != 0:
-            for folder, _, _ in os.walk(self.path, onerror=None):
-                os.chmod(folder, 0o700, follow_symlinks=True)  # a real folder: walk does not follow links
+            for folder, names, _ in os.walk(self.path):
+                for name in names:  # before walk goes into them
+                    inner = Path(folder, name)
+                    if not inner.is_symlink():
+                        inner.chmod(0o700)
         if self.path.exists():
             shutil.rmtree(self.path)
 
