@@ -54,12 +54,12 @@ class Rest:
 
     def __init__(
         self,
-        script: Script = plays([says("done")]),
+        script: Script | None = None,
         behaviour: Behaviour = lambda kind, request: exited(),
         store: MemoryStore | None = None,
     ) -> None:
         self.store = store or MemoryStore()
-        self.world = World(script, behaviour, store=self.store)
+        self.world = World(script or plays([says("done")]), behaviour, store=self.store)
         world = self.world
         plain = Journal(self.store, world.ids)
         self.gate = build(Service.over(plain, world.payloads, world.kicks, world.clock, world.ids))

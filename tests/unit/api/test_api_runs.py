@@ -153,7 +153,10 @@ NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
     ({"source": {"git": {"repo": "o/r"}}}, "spec.source"),
     ({"secrets": [{"name": "s", "env": "TOKEN", "key": "token"}]}, "spec.secrets"),
     ({"network": {"egress": {"policy": "Open"}}}, "spec.network.egress.policy"),
-    ({"network": {"egress": {"policy": "AllowList", "allow": ["a.example.com"]}}}, "spec.network.egress.policy"),
+    (
+        {"network": {"egress": {"policy": "AllowList", "allow": ["a.example.com"]}}},
+        "spec.network.egress.policy",
+    ),
     ({"image": "public.ecr.aws/docker/library/python:3.12"}, "spec.image"),
     ({"model": {"access": "BYOK", "name": "m", "apiKeySecret": "s"}}, "BYOK"),
 ]

@@ -1,26 +1,15 @@
-"""Ending runs from outside: cancel, delete, and the removal of what a run has left.
-
-delete:  stop (if unfinished) ──► deletionTimestamp ──► line closed? ──yes──► purge
-                                                            └─no──► the line's worker closes it, then purges
-Whoever comes last sees both facts: `delete` marks before it looks at the line, a worker closes before it looks
-at the mark. A purge that dies in the middle leaves the object, so deleting again takes it up.
-"""
+"""Ending runs from outside: cancel and delete."""
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, missing, scope_of
-from nodus_core.journal.journal import Journal
-from nodus_core.journal.keys import conversation_key, conversation_partition, run_partition, sandbox_partition
+from nodus_core.conversations.removal import is_closed, purge
+from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, missing
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
-from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock
-from nodus_core.journal.store import MOST_OPERATIONS, Delete, Key, Operation
-from nodus_core.kernel import ids, projection
+from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
 
@@ -51,8 +40,11 @@ class Control:
         spec = self.shelf.spec(obj)
         obj = self._mark(obj)
         head = self.shelf.journal.conversation(obj.uid)
-        if head is None or closed(head):
-            purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
+        if head is None or is_closed(head):
+            try:
+                purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
+            except ConditionFailed as lost:
+                log.info("run %s was removed by another: %s", name, lost)
         else:
             self._kick(obj)
         return Outcome(obj, spec)
@@ -107,48 +99,3 @@ class Control:
 def finished(obj: Object) -> bool:
     """Whether a run shows a phase that never changes again."""
     return obj.status.get("phase") in projection.FINAL_PHASES
-
-
-def closed(head: Conversation) -> bool:
-    """Whether nothing works on a conversation any more and nothing of it is left to be cleared."""
-    return head.ended and head.sandbox is None and head.line.lease_until is None
-
-
-def purge(journal: Journal, payloads: Payloads, clock: Clock, obj: Object) -> None:
-    """Removes all that a closed run has left, the object and its conversation's head last and together.
-
-    May be repeated after a crash at any point. Raises `StoreUnavailable`; a run that is gone already is fine.
-    """
-    head = journal.conversation(obj.uid)
-    payloads.delete_scope(scope_of(obj))
-    if head is not None:
-        for pk in _partitions(head):
-            _clear(journal, pk)
-    last = [Delete(conversation_key(obj.uid))] if head is not None else []
-    try:
-        journal.objects.remove(obj, clock.now(), *last)
-    except ConditionFailed:
-        log.info("run %s (%s) was removed by another", obj.key.name, obj.uid)
-
-
-def _partitions(head: Conversation) -> Iterable[str]:
-    for number in range(1, head.opened + 1):
-        yield run_partition(ids.run_id(head.id, number))
-    for ordinal in range(1, head.sandboxes + 1):
-        yield sandbox_partition(ids.sandbox_id(head.id, ordinal))
-    yield conversation_partition(head.id)
-
-
-def _clear(journal: Journal, pk: str) -> None:
-    """Deletes the rows of a partition, but a conversation's head, which says what else there is."""
-    spared = conversation_key(pk.removeprefix("conv#"))
-    after: str | None = None
-    while True:
-        page = journal.store.query(pk, after=after, limit=MOST_OPERATIONS)
-        keys = [Key(pk, row["sk"]) for row in page.rows]
-        operations: list[Operation] = [Delete(key) for key in keys if key != spared]
-        if operations:
-            journal.writer.commit("purge", *operations)
-        if page.after is None:
-            return
-        after = page.after

@@ -150,11 +150,14 @@ class Session:
     def text(self, text: Text) -> str:
         return self.ports.payloads.get(self.scope, text)
 
-    def projected(self, status: dict[str, Any]) -> tuple[Operation, Operation]:
-        """Operations that show `status`; take effect with the commit they are part of."""
+    def projected(self, status: dict[str, Any], *, over: int | None = None) -> tuple[Operation, Operation]:
+        """Operations that show `status`; take effect with the commit they are part of.
+
+        `over`: only if this is the stored version.
+        """
         now = self.ports.clock.now()
         self.object = replace(self.object, status=status, version=next_version(self.object.version, now))
-        return projection(self.object, now)
+        return projection(self.object, now, over=over)
 
 
 def owns(fence: Fence, head: Conversation) -> bool:

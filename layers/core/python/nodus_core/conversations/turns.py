@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from nodus_core.conversations.commands import end_task
 from nodus_core.conversations.ports import DONE, REST, Directive
+from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
 from nodus_core.kernel import ids, projection
@@ -118,14 +119,22 @@ def release(session: Session, sandbox_id: str) -> Directive | None:
 
 
 def close(session: Session) -> Directive:
-    """The line is over; what people see last is written with it."""
-    head, now = session.conversation, session.ports.clock.now()
-    status = session.object.status
+    """The line is over; what people see last is written with it. A run that is to be deleted is removed instead."""
+    ports, head, now = session.ports, session.conversation, session.ports.clock.now()
+    obj = ports.journal.object(head.object)
+    if obj is None:
+        raise CorruptRow(f"conversation {head.id}: its object {head.object.name!r} is gone")
+    if obj.deleted_at is not None:
+        purge(ports.journal, ports.payloads, ports.clock, obj, fence=session.fence)
+        return DONE
+    status = obj.status
     if session.sandbox is not None or "sandbox" in status:
         status = {**status, "sandbox": {**status.get("sandbox", {}), "phase": "Deleted"}}
     if head.stop is not None and status.get("phase") not in projection.FINAL_PHASES:
         status = projection.canceled(status, head.stop.reason, now)
-    session.ports.journal.turns.close(session.fence, head, session.projected(status))
+    session.object = obj
+    # Over exactly this version: a deletion that is marked in between is seen before the line lets go.
+    ports.journal.turns.close(session.fence, head, session.projected(status, over=obj.version))
     return DONE
 
 
