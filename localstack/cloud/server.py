@@ -22,8 +22,9 @@ from hypercorn.asyncio import serve  # pyright: ignore[reportMissingImports]
 from hypercorn.config import Config  # pyright: ignore[reportMissingImports]
 
 from localstack import supervise
-from localstack.cloud.gate import Application, Gate
+from localstack.cloud.gate import Gate
 from localstack.cloud.packages import PackageStore
+from localstack.cloud.write_ahead import WriteAhead, WriteAheadLog
 from localstack.paths import State
 
 logger = logging.getLogger("localstack.cloud")
@@ -34,6 +35,7 @@ KEPT_PACKAGES = 24
 
 def main() -> int:
     """Serve until SIGTERM, then save the state; the exit code of the process."""
+    os.umask(0o077)  # states and logs hold secrets
     state = State.current()
     port = int(os.environ["GATEWAY_PORT"])
     prepare_folders(state)
@@ -45,7 +47,9 @@ def main() -> int:
     workers.install(store, state.logs / "functions.log")
     corrections: Any = importlib.import_module("localstack.cloud.corrections")
     corrections.install()
-    asyncio.run(run(emulator, Gate(emulator.app), port, state))
+    persistence: Any = importlib.import_module("ministack.core.persistence")
+    log = WriteAheadLog(state.emulator / "write-ahead.log")
+    asyncio.run(run(WriteAhead(emulator.app, log, emulator, persistence), port, state))
     workers.runtime.reset()  # ends the worker processes; calls that still run end with them
     logging.shutdown()
     sys.stdout.flush()
@@ -54,26 +58,32 @@ def main() -> int:
     os._exit(0)
 
 
-async def run(emulator: Any, application: Application, port: int, state: State) -> None:
+async def run(application: WriteAhead, port: int, state: State) -> None:
     """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state, SIGUSR2 warms the functions."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGUSR1, snapshot, emulator, state)
+    tasks: set[asyncio.Task[None]] = set()
+
+    def save() -> None:
+        task = loop.create_task(snapshot(application, state))
+        tasks.add(task)  # the loop itself holds tasks by weak references only
+        task.add_done_callback(tasks.discard)
+
+    loop.add_signal_handler(signal.SIGUSR1, save)
     loop.add_signal_handler(signal.SIGUSR2, warm, state)
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.keep_alive_timeout = 75
     config.graceful_timeout = 2
     config.websocket_ping_interval = 30
-    await serve(application, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    await serve(Gate(application), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
 
 
-def snapshot(emulator: Any, state: State) -> None:
+async def snapshot(application: WriteAhead, state: State) -> None:
     """Save the state of every service, and count it, so that whoever asked sees when it is done."""
-    persistence: Any = importlib.import_module("ministack.core.persistence")
-    persistence.save_all(emulator._build_persistence_save_dict())
+    await application.snapshot()
     supervise.count(state, supervise.SNAPSHOTS)
 
 

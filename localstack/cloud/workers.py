@@ -90,10 +90,13 @@ class FunctionWorker(runtime.Worker):
         self._log: list[str] = []
         self._log_done = threading.Event()
         threading.Thread(target=self._read_log, args=(process,), daemon=True).start()
-        answer = self._exchange(process, setup, SPAWN_WAIT_S)
+        try:
+            answer = self._exchange(process, setup, SPAWN_WAIT_S)
+        except TimeoutError:
+            answer = {"status": "error", "error": f"its handler was not imported within {SPAWN_WAIT_S:.0f} s"}
         if answer is None or answer["status"] != "ready":
             self._abandon()
-            reason = (answer or {}).get("error", "it ended or gave no answer")
+            reason = (answer or {}).get("error", "it ended")
             raise WorkerError(f"{self.func_name} cannot start: {reason}\n{self._take_log()}")
         logger.info("worker of %s started (pid %d)", self.func_name, process.pid)
 
@@ -120,17 +123,24 @@ class FunctionWorker(runtime.Worker):
                 "timeoutS": timeout_s,
                 "trace": trace_id,
             }
-            answer = self._exchange(process, request, timeout_s)
-            if answer is None:
-                timed_out = process.poll() is None
+            try:
+                answer = self._exchange(process, request, timeout_s)
+            except TimeoutError:
                 self._abandon()
-                answer = timeout_answer(timeout_s) if timed_out else exit_answer(self.func_name)
+                answer = timeout_answer(timeout_s)
+            if answer is None:
+                self._abandon()
+                answer = exit_answer(self.func_name)
             elif not self._log_done.wait(LOG_WAIT_S):
                 logger.warning("the log of a call of %s is incomplete", self.func_name)
             return {**answer, "log": self._take_log()}
 
     def _exchange(self, process: Any, message: dict[str, Any], timeout_s: float) -> dict[str, Any] | None:
-        """Send one line and read one; None when none came in time or the process ended."""
+        """Send one line and read one; None when the process ended.
+
+        Raises:
+            TimeoutError: nothing came within `timeout_s` seconds.
+        """
         box: list[dict[str, Any]] = []
 
         def talk() -> None:
@@ -147,6 +157,8 @@ class FunctionWorker(runtime.Worker):
         thread = threading.Thread(target=talk, daemon=True)
         thread.start()
         thread.join(timeout_s)
+        if thread.is_alive():
+            raise TimeoutError
         return box[0] if box else None
 
     def _read_log(self, process: subprocess.Popen[str]) -> None:

@@ -112,13 +112,13 @@ def test_what_asks_for_no_credentials_is_closed(bare_cloud: TestCloud, method: s
 def test_a_forged_presigned_address_is_refused(bare_cloud: TestCloud, version: str) -> None:
     arguments = bare_cloud.cloud.client_arguments()
     s3 = boto3.client("s3", **arguments)
-    s3.create_bucket(Bucket="presigned")
-    s3.put_object(Bucket="presigned", Key="a", Body=b"a")
+    s3.create_bucket(Bucket=f"presigned-{version}")
+    s3.put_object(Bucket=f"presigned-{version}", Key="a", Body=b"a")
 
     def presigned(**change: str) -> urllib.request.Request:
         client = boto3.client("s3", **{**arguments, **change, "config": Config(signature_version=version)})
         return urllib.request.Request(
-            client.generate_presigned_url("get_object", Params={"Bucket": "presigned", "Key": "a"})
+            client.generate_presigned_url("get_object", Params={"Bucket": f"presigned-{version}", "Key": "a"})
         )
 
     assert refusal(presigned()) == 200
