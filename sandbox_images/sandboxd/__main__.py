@@ -9,8 +9,13 @@ import faulthandler
 import itertools
 import logging
 import os
+import signal
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sandboxd.settings import Settings
 
 _OVERTIME_S = 30.0
 """After the hard deadline: how long an orderly stop may take before the process ends by force."""
@@ -36,15 +41,30 @@ def main() -> int:
     # A dead man's switch that works without the event loop: nothing may cost money for ever.
     faulthandler.dump_traceback_later(settings.hard_deadline_s + _OVERTIME_S, exit=True)
 
-    # Late, because aiohttp takes most of the start, and secrets are out of reach before it.
-    from sandboxd.daemon import Standing, run_daemon  # noqa: PLC0415
+    return _run(settings, missing)
+
+
+def _run(settings: "Settings", missing: tuple[str, ...]) -> int:
+    """Runs until the daemon has to stop; returns the exit code.
+
+    Its imports come late, because aiohttp takes most of the start, and secrets are out of reach before it.
+    """
+    # aiohttp reads all certificates of the system when it is imported: a fifth of the whole start. The link
+    # makes a context of its own where it needs one.
+    os.environ["SSL_CERT_FILE"] = os.devnull
+    try:
+        from sandboxd.daemon import Standing, may_be_signalled_by_commands, run_daemon  # noqa: PLC0415
+    finally:
+        del os.environ["SSL_CERT_FILE"]
     from sandboxd.journal import JournalError  # noqa: PLC0415
 
+    if may_be_signalled_by_commands(settings):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would be one, too
     standing = Standing(adopts_orphans="orphans" not in missing, missing=missing)
     try:
         return asyncio.run(run_daemon(settings, standing))
     except JournalError as error:
-        logger.error("%s", error)
+        logging.getLogger("sandboxd").error("%s", error)
         return 2
 
 
@@ -56,11 +76,12 @@ def _protect(dial_fd: int | None) -> tuple[str, ...]:
         selfguard.keep_from_commands(dial_fd)
     selfguard.forbid_new_privileges()
     selfguard.raise_descriptor_limit()
+    dropped = selfguard.drop_inheritable_privileges()
     missing: list[str] = []
-    if not selfguard.drop_inheritable_privileges() and os.geteuid() == 0:
-        missing.append("bounding-set")
     if os.geteuid() == 0 and not os.environ.get("NODUS_COMMAND_UID"):
         missing.append("own-user")
+        if not dropped:  # another user would have none all the same
+            missing.append("no-capabilities")
     if not selfguard.become_subreaper():
         missing.append("orphans")
     return tuple(missing)

@@ -170,9 +170,21 @@ def _connector(
 
 def _listen_for_the_end(settings: Settings, stop: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
+    loop.call_later(settings.hard_deadline_s, stop, "deadline")
+    if may_be_signalled_by_commands(settings):
+        return
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop, "signal")
-    loop.call_later(settings.hard_deadline_s, stop, "deadline")
+
+
+def may_be_signalled_by_commands(settings: Settings) -> bool:
+    """Whether a handler would let a command end the sandbox.
+
+    The kernel keeps signals from inside away from pid 1 as long as it has no handler for them. Where commands
+    are the daemon's own user, that is its only shelter: there it ends with its launcher's socket, at the word
+    of the control plane, or at its deadline.
+    """
+    return os.getpid() == 1 and settings.user.uid is None
 
 
 def _on_link_end(task: asyncio.Task[None], stop: Callable[[str], None]) -> None:

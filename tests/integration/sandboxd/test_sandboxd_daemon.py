@@ -244,6 +244,8 @@ def test_as_pid_1_it_survives_its_commands_reaps_orphans_and_takes_all_along(tmp
 
     async def story(running: Daemon) -> None:
         assert (await running.shell("echo $PPID; kill -9 1; kill -9 -1"))["output"].startswith("1\n")
+        for name in ("TERM", "INT", "HUP", "USR1", "ALRM"):
+            await running.shell(f"kill -{name} 1; trap '' {name}; kill -{name} -1")
         for _ in range(3):
             await running.shell("(setsid sleep 0.05 &) ; exit 0")
         waiting = "while ps -e -o stat,comm 2>/dev/null | grep -q 'sleep'; do sleep 0.02; done; ps -e -o stat"
