@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 MOST_RESULT_BYTES = 5 * 1024 * 1024
+MOST_ABOUT = 10_000
 
 
 class _Said(BaseModel):
@@ -21,12 +22,18 @@ class _Said(BaseModel):
 T = TypeVar("T", bound=_Said)
 
 
+class Isolation(_Said):
+    isolated: bool = False
+    guard: Literal["network", "seccomp"] | None = None
+    missing: list[str] = Field(default_factory=list[str])
+
+
 class Hello(_Said):
     boot: Word
     tokenHash: str = Field(pattern="^[0-9a-f]{64}$")
     enrolCode: str | None = Field(default=None, max_length=200)
     version: str = Field(default="", max_length=100)
-    isolation: dict[str, Any] = Field(default_factory=dict[str, Any])
+    isolation: Isolation = Field(default_factory=lambda: Isolation())
     limits: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
@@ -78,10 +85,11 @@ def bearer(headers: dict[str, str]) -> str:
 
 
 def _hello(link: Link, sandbox: str, said: Hello) -> str:
-    isolation = {**said.isolation, "version": said.version, "limits": said.limits}
-    if len(to_json(isolation)) > 10_000:
-        raise Refusal("BadRequest", "isolation and limits are too large")
-    link.hello(sandbox, Greeting(said.boot, said.tokenHash, isolation), said.enrolCode)
+    about = to_json({"version": said.version, "limits": said.limits, "missing": said.isolation.missing})
+    if len(about) > MOST_ABOUT:
+        raise Refusal("BadRequest", f"what a daemon says of itself has at most {MOST_ABOUT} characters")
+    greeting = Greeting(said.boot, said.tokenHash, said.isolation.isolated, said.isolation.guard, about)
+    link.hello(sandbox, greeting, said.enrolCode)
     return to_json({"state": "running"})
 
 

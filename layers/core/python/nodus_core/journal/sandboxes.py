@@ -7,7 +7,6 @@ command:  pending ──claim(boot)──► claimed ──finish(boot)──►
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from nodus_core.journal.codec import to_value
 from nodus_core.journal.fence import Fence
@@ -33,11 +32,22 @@ UNFINISHED = (CommandState.PENDING.value, CommandState.CLAIMED.value)
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a daemon says of itself when it comes up."""
+    """What a daemon says of itself when it comes up.
+
+    `isolated`: commands cannot reach the machine; `guard`: what enforces the egress policy (`network`, `seccomp`),
+    None when nothing does; `about`: its version and limits, as JSON text.
+    """
 
     boot: str
     token_hash: str
-    isolation: dict[str, Any]
+    isolated: bool = False
+    guard: str | None = None
+    about: str = "{}"
+
+    def to_fields(self) -> Row:
+        """The attributes of the sandbox's row that a greeting sets."""
+        guard = {"guard": self.guard} if self.guard else {}
+        return {"boot": self.boot, "isolated": self.isolated, "about": self.about, **guard}
 
 
 class Sandboxes:
@@ -87,8 +97,7 @@ class Sandboxes:
                 ),
                 assign={
                     "token_hash": greeting.token_hash,
-                    "boot": greeting.boot,
-                    "isolation": greeting.isolation,
+                    **greeting.to_fields(),
                     "state": SandboxState.RUNNING.value,
                     "seen_at": stamp(now),
                     "outbox": "sandbox",
@@ -103,7 +112,7 @@ class Sandboxes:
             Update(
                 sandbox_key(sandbox),
                 when=both(Equals("token_hash", greeting.token_hash), OneOf("state", ALIVE)),
-                assign={"boot": greeting.boot, "isolation": greeting.isolation, "seen_at": stamp(now)},
+                assign={**greeting.to_fields(), "seen_at": stamp(now)},
                 remove=("outbox",),
             ),
         )

@@ -302,7 +302,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone."""
+    """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
+
+    `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`).
+    """
 
     id: str
     conversation: str
@@ -316,7 +319,9 @@ class Sandbox:
     boot: str | None = None
     connection: str | None = None
     seen_at: datetime | None = None
-    isolation: dict[str, Any] | None = None
+    isolated: bool | None = None
+    guard: str | None = None
+    about: str | None = None
     reason: str | None = None
     wake: bool = False
 

@@ -63,9 +63,25 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
             "image": sandbox.image,
             "egress": sandbox.egress,
             "phase": phase,
-            **({"isolation": sandbox.isolation} if sandbox.isolation else {}),
         },
+        "conditions": conditions(sandbox),
     }
+
+
+def conditions(sandbox: Sandbox) -> list[Status]:
+    """What holds of a sandbox that has come up: `Isolated`, and `EgressEnforced` with what enforces it."""
+    if sandbox.isolated is None:
+        return []
+    guards = {"network": "Network", "seccomp": "Guard"}
+    enforced = sandbox.egress == "Open" or sandbox.guard is not None
+    return [
+        {"type": "Isolated", "status": str(sandbox.isolated)},
+        {
+            "type": "EgressEnforced",
+            "status": str(enforced),
+            **({"reason": guards.get(sandbox.guard, "Guard")} if sandbox.guard else {}),
+        },
+    ]
 
 
 def waiting(status: Status, reason: str, message: str, unresolved: list[Status] | None = None) -> Status:

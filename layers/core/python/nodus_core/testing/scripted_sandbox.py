@@ -91,7 +91,7 @@ class ScriptedSandboxes:
         if self.link is None:
             raise RuntimeError("connect the sandboxes to a link first")
         if not daemon.up:
-            greeting = Greeting(daemon.boot, digest(daemon.token), {"isolated": True})
+            greeting = Greeting(daemon.boot, digest(daemon.token), isolated=True, guard="network")
             self.link.hello(daemon.sandbox, greeting, daemon.code)
             daemon.up = True
         sandbox = self.link.authorize(daemon.sandbox, daemon.token)
