@@ -103,7 +103,7 @@ class Functions(Construct):
         size = Size(timeout_s=29, memory_mb=1024, warm=self._settings.warm)
         api = self._add("api", size, {**self._table(), **self._payloads(), **self._machine()})
         use_journal(api, self._around.state.journal)
-        use_payloads(api, self._around.state.payloads_arn)
+        use_payloads(api, self._around.state.payloads_arn, remove=True)
         start_lines(api, self.machine)
         return api
 

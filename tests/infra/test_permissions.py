@@ -30,7 +30,7 @@ TELEMETRY = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments
 START, BELL, EVENTS = "states:StartExecution", "execute-api:ManageConnections", "events:PutEvents"
 
 ALLOWED = {
-    "api": JOURNAL | PAYLOADS | {START},
+    "api": JOURNAL | PAYLOADS | {START, "s3:DeleteObject"},
     "link": JOURNAL | PAYLOADS | {BELL},
     "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", "secretsmanager:GetSecretValue"},
     "reactor": JOURNAL

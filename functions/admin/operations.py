@@ -1,0 +1,90 @@
+"""What the operator may ask for (docs/protocols.md §5), read strictly."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from nodus_core.access.directory import Directory
+from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT
+from nodus_core.conversations.templates import Templates
+from nodus_core.journal.access import Access
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.ports import Clock, Ids
+from nodus_core.kernel.errors import Cause, Refusal
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class CreateOrganization(_Request):
+    operation: Literal["CreateOrganization"]
+    organization: str
+
+
+class CreateProject(_Request):
+    operation: Literal["CreateProject"]
+    organization: str
+    project: str
+
+
+class CreateKey(_Request):
+    operation: Literal["CreateKey"]
+    organization: str
+    name: str
+    projects: list[str]
+    permissions: list[str]
+
+
+class PublishTemplates(_Request):
+    operation: Literal["PublishTemplates"]
+
+
+Request = CreateOrganization | CreateProject | CreateKey | PublishTemplates
+
+
+def read(event: Mapping[str, Any]) -> Request:
+    """The request in an event. Raises `Refusal` `BadRequest` naming what is not right."""
+    known = {
+        model.__name__: model for model in (CreateOrganization, CreateProject, CreateKey, PublishTemplates)
+    }
+    model = known.get(str(event.get("operation")))
+    if model is None:
+        raise Refusal("BadRequest", f"operation must be one of {', '.join(known)}")
+    try:
+        return model.model_validate(dict(event))
+    except ValidationError as error:
+        causes = tuple(
+            Cause(".".join(map(str, item["loc"])), item["msg"])
+            for item in error.errors(include_url=False, include_input=False)
+        )
+        listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
+        raise Refusal("BadRequest", f"{model.__name__}: {listed}", causes=causes) from None
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The operator's use cases over a journal."""
+
+    directory: Directory
+    templates: Templates
+
+    @classmethod
+    def over(cls, journal: Journal, clock: Clock, ids: Ids) -> Self:
+        return cls(Directory(Access(journal.writer), clock), Templates(journal, clock, ids))
+
+    def perform(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Does what is asked for; all but `CreateKey` may be repeated. Raises `Refusal`."""
+        match read(event):
+            case CreateOrganization(organization=organization):
+                return {"created": self.directory.create_organization(organization)}
+            case CreateProject(organization=organization, project=project):
+                return {"created": self.directory.create_project(organization, project)}
+            case CreateKey() as key:
+                token = self.directory.create_key(key.organization, key.name, key.projects, key.permissions)
+                return {"token": token}
+            case PublishTemplates():
+                self.directory.create_organization(SYSTEM_ORG)
+                self.directory.create_project(SYSTEM_ORG, SYSTEM_PROJECT)
+                return {"published": self.templates.publish()}
