@@ -33,7 +33,7 @@ class Hello(_Said):
     tokenHash: str = Field(pattern="^[0-9a-f]{64}$")
     enrolCode: str | None = Field(default=None, max_length=200)
     version: str = Field(default="", max_length=100)
-    isolation: Isolation = Field(default_factory=lambda: Isolation())
+    isolation: Isolation = Field(default_factory=Isolation)
     limits: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 

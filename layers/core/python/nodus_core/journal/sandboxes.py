@@ -17,6 +17,7 @@ from nodus_core.journal.store import (
     Either,
     Equals,
     OneOf,
+    Row,
     Update,
     both,
 )
