@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack.testing import limit_test_time_only, local_cloud
+from localstack.testing import local_cloud
 from tests.unit.client.fake_runs import Outcome
 from tests.unit.client.fake_server import TOKEN, FakeServer
 
@@ -26,10 +26,6 @@ ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if na
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "integration: needs the deployed local cloud")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    limit_test_time_only([item for item in items if item.get_closest_marker("integration")])
 
 
 @dataclass(frozen=True)

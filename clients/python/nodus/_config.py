@@ -143,7 +143,7 @@ def resolve(
         raise ConfigError(f"no key for {found_server}: {SIGN_IN_HINT}", reason="NotSignedIn")
     return Settings(
         server=checked_server(found_server),
-        token=found_token,
+        token=checked_token(found_token),
         org=org or env.get("NODUS_ORG") or (chosen.org if chosen else None),
         project=project or env.get("NODUS_PROJECT") or (chosen.project if chosen else DEFAULT_PROJECT),
     )
@@ -158,6 +158,17 @@ def checked_server(address: str) -> str:
     if not address.startswith(("http://", "https://")):
         raise ConfigError(f"the server's address {address!r} must begin with https:// (or http://)")
     return address.rstrip("/")
+
+
+def checked_token(token: str) -> str:
+    """The key itself.
+
+    Raises:
+        ConfigError: it holds what no key holds, such as a line break from copying.
+    """
+    if not all("!" <= char <= "~" for char in token):
+        raise ConfigError("the key holds spaces or other characters that no key has; copy it again")
+    return token
 
 
 def _to_entry(context: Context) -> dict[str, str]:

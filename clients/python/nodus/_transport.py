@@ -34,6 +34,7 @@ TRIES = 4
 LONGEST_PAUSE_SECONDS = 30.0  # a longer Retry-After is the caller's to wait for
 FIRST_PAUSE_SECONDS = 0.2
 MAX_REDIRECTS = 3
+_PASSING_CODES = frozenset({429, 500, 502, 503, 504})
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -167,7 +168,7 @@ class Transport:
         until = None if within is None else self._clock() + within
         for attempt in range(TRIES):
             last = attempt == TRIES - 1
-            pause = self._chance() * FIRST_PAUSE_SECONDS * 2**attempt + 0.05
+            pause = self._pause(attempt)
             try:
                 reply = self._once(call, until)
             except (ServerUnreachableError, OutcomeUnknownError) as error:
@@ -188,12 +189,14 @@ class Transport:
         Raises:
             NodusError: the address cannot be followed or does not answer with success.
         """
-        base = self.settings.server
+        # Whoever talks to the server under TLS gets the content under TLS, too.
+        schemes = ("https://",) if self.settings.server.startswith("https://") else ("http://", "https://")
+        address = self.settings.server
         for _ in range(MAX_REDIRECTS):
-            base = urljoin(base, reply.headers.get("location", ""))
-            if not base.startswith(("http://", "https://")):
+            address = urljoin(address, reply.headers.get("location", ""))
+            if not address.startswith(schemes):
                 break
-            reply = self._repeat_get(base)
+            reply = self._download(address)
             if reply.code < 300:
                 return reply.content
             if reply.code >= 400:
@@ -203,22 +206,29 @@ class Transport:
                 )
         raise NodusError("the server's redirect leads nowhere", reason="UnexpectedAnswer")
 
-    def _repeat_get(self, url: str) -> Reply:
+    def _download(self, address: str) -> Reply:
         for attempt in range(TRIES):
+            last = attempt == TRIES - 1
             try:
-                return self._exchange("GET", url, headers={}, content=None, seconds=DOWNLOAD_SECONDS)
+                reply = self._exchange("GET", address, headers={}, content=None, seconds=DOWNLOAD_SECONDS)
             except (ServerUnreachableError, OutcomeUnknownError):
-                if attempt == TRIES - 1:
+                if last:
                     raise
-            self._sleep(self._chance() * FIRST_PAUSE_SECONDS * 2**attempt + 0.05)
+            else:
+                if last or reply.code not in _PASSING_CODES:
+                    return reply
+            self._sleep(self._pause(attempt))
         raise AssertionError("the last try returns or raises")
+
+    def _pause(self, attempt: int) -> float:
+        return self._chance() * FIRST_PAUSE_SECONDS * 2**attempt + 0.05
 
     def _pause_after(self, reply: Reply, call: Call, pause: float) -> float | None:
         """Seconds to wait before the same call is made again; ``None``: it is not."""
         asked = reply.retry_after()
         if reply.code in {429, 503} and asked is not None:
             return asked + pause if asked <= LONGEST_PAUSE_SECONDS else None
-        if reply.code in {429, 500, 502, 503, 504} and call.may_repeat:
+        if reply.code in _PASSING_CODES and call.may_repeat:
             return pause
         return None
 
@@ -250,6 +260,7 @@ class Transport:
     ) -> Reply:
         import httpx2  # noqa: PLC0415
 
+        shown = url.partition("?")[0]  # what follows may hold a signature
         started = self._clock()
         timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         try:
@@ -263,12 +274,12 @@ class Transport:
                         raise httpx2.ReadTimeout("the answer takes too long")
                 return Reply(response.status_code, response.headers, b"".join(chunks))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise ServerUnreachableError(f"cannot reach {url}: {error or type(error).__name__}") from error
+            raise ServerUnreachableError(f"cannot reach {shown}: {error or type(error).__name__}") from error
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
-            raise ConfigError(f"the call to {url} cannot be sent: {error}") from error
-        except httpx2.TransportError as error:
+            raise ConfigError(f"the call to {shown} cannot be sent: {error}") from error
+        except httpx2.RequestError as error:
             raise OutcomeUnknownError(
-                f"{method} {url} was sent but no answer came ({error or type(error).__name__}); "
+                f"{method} {shown} was sent but no answer came ({error or type(error).__name__}); "
                 "look at the object before you call again"
             ) from error
 

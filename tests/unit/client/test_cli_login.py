@@ -80,6 +80,7 @@ def test_an_environment_that_goes_first_is_told(cli: Cli, server: FakeServer) ->
         (("login", "--key", "x"), "", "which server? Give --server URL"),
         (("login", "--server", "nodus.example.com", "--key", "x"), "", "must begin with https://"),
         (("login", "--server", "http://127.0.0.1:1"), "", "no key: give --key KEY"),
+        (("login", "--server", "http://127.0.0.1:1", "--key", "a b"), "", "copy it again"),
         (("config", "use-context", "gone"), "", "Error (ContextNotFound): no context 'gone'"),
         (("get", "ar", "--context", "gone"), "", "Error (ContextNotFound)"),
     ],

@@ -81,6 +81,12 @@ def test_without_a_server_or_key_the_way_is_shown(config_file: Path, monkeypatch
     assert caught.value.reason == "NotSignedIn"
 
 
+@pytest.mark.parametrize("token", ["a\nb", "schlüssel", " x"])
+def test_a_key_that_cannot_be_one_is_refused_before_it_is_sent(config_file: Path, token: str) -> None:
+    with pytest.raises(errors.ConfigError, match="copy it again"):
+        _ = nodus.Client(server="http://x", token=token).settings
+
+
 def test_an_address_needs_its_scheme() -> None:
     with pytest.raises(errors.ConfigError, match="https://"):
         _ = nodus.Client(server="nodus.example.com", token="t").settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import nodus
 import pytest
 from nodus import errors
-from nodus._transport import TRIES, Call, Transport
+from nodus._transport import TRIES, Call, Reply, Transport
 
-from tests.unit.client.fake_runs import Outcome
+from tests.unit.client.fake_runs import Outcome, Run
 from tests.unit.client.fake_server import FakeServer, Fault
 
 AGENT: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {}}
@@ -224,6 +225,26 @@ def test_a_large_answer_is_fetched_without_the_key(paused: nodus.Client, server:
     server.runs["default", "r"].end()
     assert paused.agentruns.answer("r") == long
     assert server.asked("GET /stored/")[0].headers.keys() & {"authorization", "nodus-org"} == set()
+
+
+def test_the_object_store_is_asked_again_and_its_signature_is_never_shown(
+    paused: nodus.Client, server: FakeServer
+) -> None:
+    server.faults.append(
+        Fault("GET /apis", times=2, status=307, headers={"Location": "/stored/default/r?sig=secret"})
+    )
+    server.faults += [Fault("GET /stored", status=503), Fault("GET /stored", times=9, lost=True)]
+    server.runs["default", "r"] = Run(Outcome())
+    with pytest.raises(errors.OutcomeUnknownError, match="/stored/default/r ") as caught:
+        paused.agentruns.answer("r")
+    assert "secret" not in str(caught.value)
+    assert len(server.asked("GET /stored")) == TRIES
+
+
+def test_a_server_under_tls_does_not_lead_out_of_it(paused: nodus.Client) -> None:
+    transport = Transport(replace(paused.settings, server="https://nodus.example"))
+    with pytest.raises(errors.NodusError, match="nowhere"):
+        transport.fetch(Reply(307, {"location": "http://nodus.example/x"}, b""))
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x"])

@@ -46,7 +46,7 @@ def login(session: Session, key: str, server: str | None) -> None:
         raise usage("which server? Give --server URL", "NotConfigured")
     context = _config.Context(
         server=_config.checked_server(address),
-        token=_key(key),
+        token=_config.checked_token(_key(key)),
         org=session.org or (before.org if before else None),
         project=session.project or (before.project if before else _config.DEFAULT_PROJECT),
     )
