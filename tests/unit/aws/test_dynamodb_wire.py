@@ -73,11 +73,11 @@ def test_a_request_is_signed_json(server: _Server, wire: DynamoDbWire) -> None:
     assert answer == {"Item": {"pk": {"S": "p"}}}
     ((headers, body),) = server.seen
     assert body == {"TableName": "journal"}
-    assert headers["X-Amz-Target"] == "DynamoDB_20120810.GetItem"
-    assert headers["Content-Type"] == "application/x-amz-json-1.0"
-    assert headers["X-Amz-Security-Token"] == "session-token"
-    assert "/eu-central-1/dynamodb/aws4_request" in headers["Authorization"]
-    signed = headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    assert headers["x-amz-target"] == "DynamoDB_20120810.GetItem"
+    assert headers["content-type"] == "application/x-amz-json-1.0"
+    assert headers["x-amz-security-token"] == "session-token"
+    assert "/eu-central-1/dynamodb/aws4_request" in headers["authorization"]
+    signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     assert {"host", "x-amz-date", "x-amz-security-token", "x-amz-target"} <= set(signed)
 
 

@@ -1,27 +1,38 @@
 """DynamoDB over HTTP: one signed JSON request, one answer.
 
-Why not the boto3 client: every step of a run is a journal write, and the client's event hooks, rule engine
-and shape walks cost more than the write itself in the local cloud. Measured side by side on one machine of
-two cores against MiniStack 1.5.33 (median of 400): see docs/benchmarks.md. Signing, credentials and the CA
-bundle stay botocore's, the connection pool is urllib3's, which botocore itself stands on.
+Why not botocore's client: every step of a run is a journal write, and the client's event hooks, rule engine
+and shape walks cost more than the write itself in the local cloud. Its processor time for one conditional put
+on a busy machine of two cores (median of 400, all ways in turn; a two-item transaction is the same + 0.1 ms):
+
+    http.client, no signature     0.50 ms
+    this wire                     0.99 ms
+    the store on this wire        1.00 ms
+    botocore, tuned               2.30 ms    (no parameter validation, no retries of its own, TCP keep-alive)
+    botocore, as it comes         2.29 ms
+
+Credentials and the CA bundle stay botocore's; the pool is urllib3's, which botocore itself stands on. It also
+spares a cold start the service model and the client: 0.1 s.
 """
 
 import json
 import socket
 import zlib
+from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import urllib3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from urllib3.util import Timeout
+
+from nodus_core.aws.signature import Signer
 
 CONNECT_S = 2.0
 READ_S = 3.0
 POOL_SIZE = 32
 """Connections kept open: as many threads as may write at the same time without a new handshake."""
+
+_PORTS = {"http": 80, "https": 443}
 
 _AGAIN = frozenset(
     {
@@ -98,27 +109,21 @@ class DynamoDbWire:
     ) -> None:
         """`endpoint` is a base address without a path; `credentials` may refresh themselves."""
         self.address = endpoint.rstrip("/") + "/"
-        self._region = region
+        self._signer = Signer("dynamodb", region, _host(endpoint))
         self._credentials = credentials
         self._pool = _pool(endpoint, ca_bundle, Timeout(connect=connect_s, read=read_s))
 
     def call(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
         content = json.dumps(body, separators=(",", ":")).encode()
-        request = AWSRequest(
-            "POST",
-            self.address,
-            {
-                "X-Amz-Target": f"DynamoDB_20120810.{operation}",
-                "Content-Type": "application/x-amz-json-1.0",
-            },
-            content,
-        )
         # Frozen: key, secret and session token of one moment, also while another thread refreshes them.
-        SigV4Auth(self._credentials.get_frozen_credentials(), "dynamodb", self._region).add_auth(request)
+        headers = self._signer.headers(
+            self._credentials.get_frozen_credentials(),
+            f"DynamoDB_20120810.{operation}",
+            content,
+            datetime.now(UTC),
+        )
         try:
-            answer = self._pool.urlopen(
-                "POST", "/", body=content, headers=dict(request.headers.items()), retries=False
-            )
+            answer = self._pool.urlopen("POST", "/", body=content, headers=headers, retries=False)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise NoAnswer(f"{operation}: {error}") from error
         return _parsed(operation, answer.status, answer.data, answer.headers.get("x-amz-crc32"))
@@ -127,10 +132,17 @@ class DynamoDbWire:
         self._pool.close()
 
 
+def _host(endpoint: str) -> str:
+    """The Host header for an endpoint."""
+    address = urlsplit(endpoint)
+    if address.scheme not in _PORTS or address.hostname is None:
+        raise ValueError(f"{endpoint!r} is no address of DynamoDB: it needs a scheme and a host")
+    return address.netloc if address.port not in (None, _PORTS[address.scheme]) else address.hostname
+
+
 def _pool(endpoint: str, ca_bundle: str | None, timeout: Timeout) -> urllib3.HTTPConnectionPool:
     address = urlsplit(endpoint)
-    if address.hostname is None:
-        raise ValueError(f"{endpoint!r} is no address of DynamoDB: it needs a scheme and a host")
+    host = str(address.hostname)
     # Without TCP_NODELAY a request whose head and body leave apart waits 40 ms for a delayed acknowledgement.
     options = [
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -138,7 +150,7 @@ def _pool(endpoint: str, ca_bundle: str | None, timeout: Timeout) -> urllib3.HTT
     ]
     if address.scheme == "https":
         return urllib3.HTTPSConnectionPool(
-            address.hostname,
+            host,
             address.port,
             timeout=timeout,
             maxsize=POOL_SIZE,
@@ -147,7 +159,7 @@ def _pool(endpoint: str, ca_bundle: str | None, timeout: Timeout) -> urllib3.HTT
             socket_options=options,
         )
     return urllib3.HTTPConnectionPool(
-        address.hostname, address.port, timeout=timeout, maxsize=POOL_SIZE, socket_options=options
+        host, address.port, timeout=timeout, maxsize=POOL_SIZE, socket_options=options
     )
 
 
