@@ -55,6 +55,7 @@ def test_a_short_text_stands_in_its_row(payloads: Payloads, text: str) -> None:
     assert payloads.get(SCOPE, kept) == text
 
 
+@pytest.mark.req("FLD-06")
 @pytest.mark.parametrize(
     ("text", "head"),
     [

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from nodus_core.journal.store import Absent, Equals, Key, Present, Put, Store, Transaction, Update
 from nodus_core.kernel.errors import ConditionFailed
 
@@ -33,7 +32,6 @@ def _wins(store: Store, transaction: Transaction, token: str) -> bool:
     return True
 
 
-@pytest.mark.req("INV-01")
 def test_of_many_puts_of_an_absent_row_one_wins(store: Store) -> None:
     def claim(number: int) -> list[bool]:
         return [

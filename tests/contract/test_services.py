@@ -1,0 +1,119 @@
+"""The adapters of services that are told things, on MiniStack: what it answers is what they expect."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import botocore.session
+import pytest
+from nodus_core.aws.bell import WebSocketBell
+from nodus_core.aws.endpoints import Endpoints
+from nodus_core.aws.events import EventBridgeEvents
+from nodus_core.aws.executions import StepFunctionsExecutions
+from nodus_core.aws.secrets import SecretsManagerSecrets
+from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+from nodus_core.journal.ports import Event
+
+from tests.contract.emulator import REGION, Emulator
+
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "states.amazonaws.com"}}
+    ],
+}
+
+
+@pytest.fixture
+def tasks(client: Callable[[str], Any]) -> EcsSandboxTasks:
+    ecs = client("ecs")
+    ecs.create_cluster(clusterName="sandboxes")
+    definition = ecs.register_task_definition(
+        family="sandbox",
+        requiresCompatibilities=["FARGATE"],
+        networkMode="awsvpc",
+        cpu="256",
+        memory="512",
+        containerDefinitions=[{"name": "sandbox", "image": "sandbox"}],
+    )
+    arn = definition["taskDefinition"]["taskDefinitionArn"]
+    return EcsSandboxTasks(ecs, TaskPlace("sandboxes", arn, ("subnet-1",), ("sg-1",)))
+
+
+def test_a_sandbox_has_one_task_from_its_start_to_its_end(
+    tasks: EcsSandboxTasks, client: Callable[[str], Any]
+) -> None:
+    variables = {"NODUS_SANDBOX_ID": "c-1-s1", "NODUS_ENROL_CODE": "one"}
+    task = tasks.run("c-1-s1", variables, cpu=512, memory=1024, tags={"nodus:sandbox": "c-1-s1"})
+
+    assert tasks.run("c-1-s1", {**variables, "NODUS_ENROL_CODE": "two"}) == task
+    assert tasks.run("c-1-s2", variables) != task
+    assert tasks.state(task).phase in ("pending", "running")
+    (described,) = client("ecs").describe_tasks(cluster="sandboxes", tasks=[task], include=["TAGS"])["tasks"]
+    assert described["startedBy"] == "c-1-s1"
+    assert described["tags"] == [{"key": "nodus:sandbox", "value": "c-1-s1"}]
+    (container,) = described["overrides"]["containerOverrides"]
+    assert {pair["name"]: pair["value"] for pair in container["environment"]} == variables
+
+    tasks.stop(task, "released")
+    tasks.stop(task, "released again")
+
+    assert (tasks.state(task).phase, tasks.state(task).reason) == ("stopped", "released")
+    assert tasks.run("c-1-s1", variables) == task
+
+
+def test_an_unknown_task_is_missing_and_may_be_stopped(tasks: EcsSandboxTasks) -> None:
+    unknown = f"arn:aws:ecs:{REGION}:000000000000:task/sandboxes/{'0' * 32}"
+
+    tasks.stop(unknown, "released")
+
+    assert tasks.state(unknown).phase == "missing"
+
+
+def test_a_generation_is_started_once(client: Callable[[str], Any]) -> None:
+    states = client("stepfunctions")
+    role = client("iam").create_role(RoleName="line", AssumeRolePolicyDocument=json.dumps(TRUST))["Role"][
+        "Arn"
+    ]
+    machine = states.create_state_machine(
+        name="line",
+        roleArn=role,
+        definition=json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}),
+    )["stateMachineArn"]
+    executions = StepFunctionsExecutions(states, machine)
+
+    for generation in (3, 3, 4):
+        executions.start("c-1", generation)
+
+    listed = states.list_executions(stateMachineArn=machine)["executions"]
+    assert sorted(execution["name"] for execution in listed) == ["c-1-3", "c-1-4"]
+
+
+def test_a_connection_that_is_gone_is_no_error(emulator: Emulator, client: Callable[[str], Any]) -> None:
+    apis = client("apigatewayv2")
+    api = apis.create_api(
+        Name="link", ProtocolType="WEBSOCKET", RouteSelectionExpression="$request.body.action"
+    )
+    apis.create_stage(ApiId=api["ApiId"], StageName="link", AutoDeploy=True)
+    endpoints = Endpoints("h1", api["ApiId"], "link", REGION, emulator.endpoint)
+    session = botocore.session.Session()
+    session.set_credentials(emulator.access_key, emulator.secret_key)
+    connections = session.create_client(
+        "apigatewaymanagementapi", region_name=REGION, endpoint_url=endpoints.connections
+    )
+
+    assert WebSocketBell(connections).ring("bm9ib2R5=") is False
+
+
+def test_events_are_taken(client: Callable[[str], Any]) -> None:
+    events = client("events")
+    events.create_event_bus(Name="nodus")
+
+    EventBridgeEvents(events, "nodus").put([Event("RunSettled", {"run": "c-1-1"}) for _ in range(12)])
+
+
+def test_secrets_are_read(client: Callable[[str], Any]) -> None:
+    manager = client("secretsmanager")
+    manager.create_secret(Name="nodus/providers", SecretString="{}")
+
+    assert SecretsManagerSecrets(manager).read("nodus/providers") == "{}"
