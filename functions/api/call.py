@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from nodus_core.kernel.errors import Refusal
-from nodus_core.resources.document import bad, check_size, read_json
+from nodus_core.resources.document import bad, read_json
+from nodus_core.resources.yaml_text import read_yaml
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
@@ -54,8 +55,11 @@ class Call:
 
     def json(self) -> dict[str, Any]:
         """The JSON object in the body. Raises `Refusal` as `read_json` does."""
-        check_size(self.body)
         return read_json(self.body)
+
+    def yaml(self) -> dict[str, Any]:
+        """The object in a body that is YAML or JSON. Raises `Refusal` as `read_yaml` does."""
+        return read_yaml(self.body)
 
     def only(self, *known: str) -> None:
         """Refuses query parameters that would be ignored. Raises `Refusal` `BadRequest`."""

@@ -45,7 +45,7 @@ def _add_objects(gate: Gate) -> None:
         call.only()
         if call.content_type(APPLY, MERGE) == MERGE:
             return outcome_reply(service, service.admission.patch(place, name, call.json()))
-        manifest = read_manifest(call.json(), KIND, place.project, name)
+        manifest = read_manifest(call.yaml(), KIND, place.project, name)
         return outcome_reply(service, service.admission.apply(place, manifest))
 
     @gate.behind("DELETE", "/agentruns/<name>", AGENTRUNS_WRITE)

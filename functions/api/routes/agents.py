@@ -39,7 +39,7 @@ def add(gate: Gate) -> None:
         call.only()
         if call.content_type(APPLY, MERGE) == MERGE:
             return outcome_reply(service, service.agents.patch(place, name, call.json()))
-        manifest = read_manifest(call.json(), KIND, place.project, name)
+        manifest = read_manifest(call.yaml(), KIND, place.project, name)
         return outcome_reply(service, service.agents.apply(place, manifest))
 
     @gate.behind("DELETE", "/agents/<name>", AGENTS_WRITE)

@@ -1,0 +1,107 @@
+"""The operator's operations, as `aws lambda invoke` sends them."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from nodus_core.access.tokens import fingerprint
+from nodus_core.conversations.templates import TEMPLATES
+from nodus_core.journal.journal import Journal
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.objects import ObjectKey
+from nodus_core.kernel.text import Inline
+from nodus_core.resources.manifest import check_spec
+from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.memory_store import MemoryStore
+
+from functions.admin.operations import Operations
+
+TEMPLATE = ObjectKey("nodus", "nodus", "Agent", "claude-assistant")
+
+
+class Admin:
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(), FakeClock()
+        self.journal = Journal(self.store, CountingIds())
+        self.operations = Operations.over(self.journal, self.clock, CountingIds())
+
+    def __call__(self, operation: str, **fields: Any) -> dict[str, Any]:
+        return self.operations.perform({"operation": operation, **fields})
+
+
+@pytest.fixture
+def admin() -> Admin:
+    return Admin()
+
+
+KEY = {"organization": "acme", "projects": ["*"], "permissions": ["*"], "name": "local"}
+
+
+def test_all_but_keys_may_be_made_twice(admin: Admin) -> None:
+    for wanted in ({"created": True}, {"created": False}):
+        assert admin("CreateOrganization", organization="acme") == wanted
+        assert admin("CreateProject", organization="acme", project="web") == wanted
+    one, other = admin("CreateKey", **KEY)["token"], admin("CreateKey", **KEY)["token"]
+    assert one != other
+
+
+def test_a_token_is_recognisable_and_never_stored(admin: Admin) -> None:
+    admin("CreateOrganization", organization="acme")
+    token = admin("CreateKey", **KEY)["token"]
+    assert re.fullmatch(r"nodus_[A-Za-z0-9_-]{43}", token)
+    assert token not in repr(admin.store.rows())
+    (key,) = [key for key in admin.store.rows() if key.pk.startswith("key#")]
+    assert key.pk == f"key#{fingerprint(token)}"
+
+
+@pytest.mark.req("NOD-030")
+def test_templates_are_published_and_brought_up_to_date(admin: Admin) -> None:
+    assert admin("PublishTemplates") == {"published": ["claude-assistant"]}
+    stored = len(admin.store.commits)
+    assert admin("PublishTemplates") == {"published": []}
+    assert len(admin.store.commits) == stored
+    template = admin.journal.object(TEMPLATE)
+    assert template is not None
+    older = replace(template, spec=Inline("{}"), version=template.version + 1)
+    admin.journal.objects.replace(template, older, admin.clock.now())
+    assert admin("PublishTemplates") == {"published": ["claude-assistant"]}
+    renewed = admin.journal.object(TEMPLATE)
+    assert renewed is not None
+    assert (renewed.spec, renewed.generation) == (template.spec, 2)
+
+
+def test_a_template_is_a_valid_agent(admin: Admin) -> None:
+    for name, spec in TEMPLATES.items():
+        check_spec("Agent", name, spec)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason", "words"),
+    [
+        ({}, "BadRequest", "operation must be one of"),
+        ({"operation": "Drop"}, "BadRequest", "operation must be one of"),
+        ({"operation": "CreateOrganization"}, "BadRequest", "organization"),
+        ({"operation": "CreateOrganization", "organization": 5}, "BadRequest", "organization"),
+        ({"operation": "CreateOrganization", "organization": "a", "project": "b"}, "BadRequest", "project"),
+        ({"operation": "CreateOrganization", "organization": "A#b"}, "Invalid", "organization"),
+        ({"operation": "CreateProject", "organization": "acme", "project": "a.b"}, "Invalid", "project"),
+        ({"operation": "CreateProject", "organization": "acme", "project": "nodus"}, "Invalid", "templates"),
+        ({"operation": "CreateProject", "organization": "none", "project": "a"}, "NotFound", "'none'"),
+        ({"operation": "CreateKey", **KEY, "organization": "none"}, "NotFound", "'none'"),
+        ({"operation": "CreateKey", **KEY, "permissions": []}, "Invalid", "permissions"),
+        ({"operation": "CreateKey", **KEY, "permissions": ["agents:delete"]}, "Invalid", "permissions"),
+        ({"operation": "CreateKey", **KEY, "projects": []}, "Invalid", "projects"),
+        ({"operation": "CreateKey", **KEY, "projects": ["a b"]}, "Invalid", "projects"),
+        ({"operation": "CreateKey", **KEY, "name": ""}, "Invalid", "name"),
+        ({"operation": "CreateKey", **KEY, "name": "a\nb"}, "Invalid", "name"),
+    ],
+)
+def test_what_is_refused_stores_nothing(admin: Admin, event: dict[str, Any], reason: str, words: str) -> None:
+    admin("CreateOrganization", organization="acme")
+    stored = len(admin.store.commits)
+    with pytest.raises(Refusal) as refused:
+        admin.operations.perform(event)
+    assert refused.value.reason == reason
+    assert words in refused.value.message
+    assert len(admin.store.commits) == stored
