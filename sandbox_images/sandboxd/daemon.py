@@ -73,7 +73,7 @@ async def run_daemon(settings: Settings, standing: Standing) -> int:
     host = ProcessHost(settings.user, adopts_orphans=standing.adopts_orphans)
     host.open()
     try:
-        _make_workspace(settings)
+        _prepare_workspace(settings)
         _listen_for_the_end(settings, stopping.ask)
         return await _serve(settings, standing, journal, host, stopping)
     finally:
@@ -140,7 +140,7 @@ def open_journal(settings: Settings) -> CommandJournal:
         places = [Path(settings.state_dir)]
     else:
         home = settings.command_env.get("HOME", "")
-        places = [Path(DEFAULT_STATE_DIR)]
+        places = [Path(DEFAULT_STATE_DIR), Path("/run/sandboxd")]
         if home.startswith("/") and settings.user.uid is None:
             places.append(Path(home) / ".sandboxd")
         places.append(Path(f"/tmp/.sandboxd-{os.geteuid()}"))  # noqa: S108 - its owner is checked when it is opened
@@ -213,12 +213,14 @@ def _command_env(settings: Settings) -> dict[str, str]:
     return env
 
 
-def _make_workspace(settings: Settings) -> None:
-    """Makes the workspace where the image has none, and gives it to the commands' user."""
+def _prepare_workspace(settings: Settings) -> None:
+    """Makes the workspace where the image has none, and gives it to the commands' user where it is root's.
+
+    A volume that a task mounts there belongs to root unless the image says otherwise.
+    """
     folder = Path(settings.workspace)
-    if folder.exists():
-        return
-    with contextlib.suppress(OSError):  # commands then say that they cannot start there
-        folder.mkdir(parents=True, mode=0o755)
-        if settings.user.uid is not None:
-            os.chown(folder, settings.user.uid, -1 if settings.user.gid is None else settings.user.gid)
+    with contextlib.suppress(OSError):  # commands then say that they cannot start or write there
+        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        if settings.user.uid is not None and folder.lstat().st_uid == 0:
+            gid = -1 if settings.user.gid is None else settings.user.gid
+            os.chown(folder, settings.user.uid, gid, follow_symlinks=False)

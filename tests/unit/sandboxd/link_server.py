@@ -161,7 +161,10 @@ class LinkServer:
             return _cut(request)
         assert request.query["sandbox"] == SANDBOX
         socket = web.WebSocketResponse()
-        await socket.prepare(request)
+        try:
+            await socket.prepare(request)
+        except ConnectionResetError:  # the daemon was killed meanwhile
+            return socket
         async with self.changed:
             self.bells.add(socket)
             self.changed.notify_all()
