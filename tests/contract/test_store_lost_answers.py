@@ -10,6 +10,7 @@ from nodus_core.journal.store import (
     Absent,
     Check,
     Delete,
+    Either,
     Equals,
     Key,
     Operation,
@@ -203,6 +204,27 @@ def test_reads_are_tried_again(dynamo: DynamoDbStore, faults: Faults, fault: Fau
         faults.plan(fault)
         assert read()
     assert faults.injected == [fault] * 4
+
+
+def test_many_commits_over_a_bad_network_are_each_made_once(
+    faulty_wire: DynamoDbWire, new_table: Callable[[], str], faults: Faults
+) -> None:
+    store = DynamoDbStore(
+        faulty_wire, new_table(), Patience(tries=60, seconds=20, first_s=0.001, most_s=0.002)
+    )
+    faults.roll(7, rate=0.5)
+    bell = Transaction("bell", (Update(KEY, Either((Absent(), Present())), add={"n": 1}),))
+
+    for number in range(60):
+        step = Transaction("step", (*bell.operations, Put({"pk": "p", "sk": f"t#{number:02d}"}, Absent())))
+        store.commit(bell, f"bell {number}")
+        store.commit(step, f"step {number}")
+
+    faults.roll(7, rate=0)
+    (head,) = store.get([KEY])
+    assert head == {"pk": "p", "sk": "row", "n": 120}
+    assert len(store.query("p", "t#").rows) == 60
+    assert set(faults.injected) == set(Fault)
 
 
 @pytest.mark.parametrize("fault", list(Fault), ids=str)
