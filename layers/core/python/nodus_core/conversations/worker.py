@@ -3,17 +3,18 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from nodus_core.conversations import calls, preparation, rounds, routing, turns
 from nodus_core.conversations.context import Context
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
-from nodus_core.conversations.session import Session
+from nodus_core.conversations.session import Session, owns
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import decide as to
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Fenced
-from nodus_core.kernel.objects import Conversation
+from nodus_core.kernel.objects import Conversation, Run
 
 ENOUGH_S = 60.0
 """Seconds that an invocation must have left to go on; else the execution calls the next one."""
@@ -22,7 +23,10 @@ MOST_LOST_RACES = 20
 """Lost conditions without a commit in between after which something is wrong with the journal or with us."""
 
 MOST_FAILURES = 3
-"""Takings in a row without progress after which a line rests before it is tried again."""
+"""Workers in a row that died without progress after which a line rests before it is tried again."""
+
+FIRST_REST_S = 10.0
+LONGEST_REST_S = 600.0
 
 log = logging.getLogger(__name__)
 
@@ -40,47 +44,68 @@ class Worker:
         works on the line.
         """
         fence = Fence(line, generation, self.ports.ids.fresh("worker"))
-        session = self._take(fence, remaining)
-        if session is None:
+        taken = self._take(fence)
+        if taken is None:
             return DONE
+        head, run, failed = taken
+        if failed and head.line.failures >= MOST_FAILURES:
+            return self._back_off(fence, head)
         try:
             with Heartbeat(self.ports.journal.lines, fence, self.ports.clock):
-                return _work(session)
+                return _work(self._session(fence, remaining, head, run))
         except Fenced as fenced:
             log.info("%s", fenced)
             return DONE
 
-    def _take(self, fence: Fence, remaining: Callable[[], float]) -> Session | None:
-        """Takes the line; None when this generation is over."""
+    def _take(self, fence: Fence) -> tuple[Conversation, Run | None, bool] | None:
+        """Takes the line; None when this generation is over. Says whether the worker before died over it."""
         journal = self.ports.journal
         for _ in range(MOST_LOST_RACES):
-            head = journal.conversation(fence.conversation)
-            if head is None or head.line.generation != fence.generation:
+            before = journal.conversation(fence.conversation)
+            if before is None or before.line.generation != fence.generation:
                 return None
-            run = journal.run(head.run) if head.run else None
+            run = journal.run(before.run) if before.run else None
             try:
-                head, run = journal.lines.take(head, run, fence, self.ports.clock.now())
+                head, run = journal.lines.take(before, run, fence, self.ports.clock.now())
             except ConditionFailed:
                 continue
-            session = self._session(fence, remaining, head)
-            session.sandbox = journal.sandbox(head.sandbox) if head.sandbox else None
-            session.look_at_run(run)
-            return session
+            return head, run, head.line.failures > before.line.failures
         raise CorruptRow(f"line {fence.conversation} could not be taken: its conditions never hold")
 
-    def _session(self, fence: Fence, remaining: Callable[[], float], head: Conversation) -> Session:
+    def _back_off(self, fence: Fence, head: Conversation) -> Directive:
+        """A line whose workers keep dying is tried ever more rarely: the sweeper starts the next try."""
+        journal, failures = self.ports.journal, head.line.failures
+        delay = min(FIRST_REST_S * 2 ** min(failures - MOST_FAILURES, 10), LONGEST_REST_S)
+        log.error("line %s: %s workers in a row died without progress", head.id, failures)
+        for _ in range(MOST_LOST_RACES):
+            due = self.ports.clock.now() + timedelta(seconds=delay)
+            try:
+                journal.lines.rest(fence, head.bell, due, failures=failures)
+            except ConditionFailed:
+                now = journal.conversation(head.id)
+                if now is None or not owns(fence, now):
+                    return DONE
+                # Somebody left something for the line, perhaps its stop: it is tried soon.
+                head, delay = now, FIRST_REST_S
+            else:
+                return REST
+        return REST  # the lease ends, and the sweeper looks again
+
+    def _session(
+        self, fence: Fence, remaining: Callable[[], float], head: Conversation, run: Run | None
+    ) -> Session:
         scope = Scope(head.object.org, head.id)
         obj = self.ports.journal.object(head.object)
         if obj is None:
             raise CorruptRow(f"conversation {head.id}: its object {head.object.name!r} is gone")
         context = Context.from_json(self.ports.payloads.get(scope, head.context))
-        return Session(self.ports, fence, remaining, context, obj, head)
+        session = Session(self.ports, fence, remaining, context, obj, head)
+        session.sandbox = self.ports.journal.sandbox(head.sandbox) if head.sandbox else None
+        session.look_at_run(run)
+        return session
 
 
 def _work(session: Session) -> Directive:
-    failures = session.conversation.line.failures
-    if failures >= MOST_FAILURES:
-        return _back_off(session, failures)
     lost = 0
     while True:
         try:
@@ -97,16 +122,6 @@ def _work(session: Session) -> Directive:
             return directive
         if session.remaining() < ENOUGH_S:
             return AGAIN
-
-
-def _back_off(session: Session, failures: int) -> Directive:
-    """A line whose workers keep dying is tried ever more rarely; the sweeper starts the next try."""
-    delay = min(10.0 * 2 ** (failures - MOST_FAILURES), 600.0)
-    log.error("line %s: %s workers in a row died without progress", session.conversation.id, failures)
-    try:
-        return turns.rest_until_due(session, delay)
-    except ConditionFailed:
-        return REST
 
 
 def _perform(session: Session, decision: to.Decision) -> Directive | None:  # noqa: C901, PLR0912 - one arm per decision

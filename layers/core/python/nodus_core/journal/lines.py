@@ -28,6 +28,13 @@ def due(pk: str, at: datetime) -> Row:
 DUE = ("dueShard", "dueAt")
 
 
+def _failures(line: Line, mark: int) -> int:
+    """Workers in a row that died without progress; one that is named still has not let go of the line."""
+    if mark != line.mark:
+        return 0
+    return line.failures + (1 if line.claimant is not None else 0)
+
+
 class Lines:
     """Commits that move a line between workers."""
 
@@ -54,7 +61,8 @@ class Lines:
                     "line.lease_until": stamp(until),
                     **due(key.pk, until),
                 },
-                remove=("line.claimant", "outbox"),
+                # The claimant stays: whoever is still named at the next taking has not let go, so it died.
+                remove=("outbox",),
                 add={"line.kicks": 1},
             ),
         )
@@ -70,8 +78,7 @@ class Lines:
         key = conversation_key(conversation.id)
         until = now + LEASE
         mark = conversation.steps + (run.seq if run else 0)
-        failures = conversation.line.failures + 1 if mark == conversation.line.mark else 0
-        line = Line(fence.generation, fence.claimant, until, failures, mark)
+        line = Line(fence.generation, fence.claimant, until, _failures(conversation.line, mark), mark)
         hold = Hold(fence.generation, fence.claimant)
         same_run = Absent("run") if run is None else Equals("run", run.uid)
         operations: list[Operation] = [
@@ -104,10 +111,12 @@ class Lines:
             ),
         )
 
-    def rest(self, fence: Fence, bell: int, due_at: datetime | None, *more: Operation) -> None:
+    def rest(
+        self, fence: Fence, bell: int, due_at: datetime | None, *more: Operation, failures: int = 0
+    ) -> None:
         """The worker lets go; the line is looked at again at `due_at`, or only when it is kicked (None).
 
-        Condition: the fence holds and nobody rang the bell since it was read. Raises `ConditionFailed`
+        `failures` is what the line keeps of them: none, unless it rests because its workers die. Condition: the fence holds and nobody rang the bell since it was read. Raises `ConditionFailed`
         when something new is there (look again) or the line is another's.
         """
         key = conversation_key(fence.conversation)
@@ -116,7 +125,7 @@ class Lines:
             Update(
                 key,
                 when=both(fence.on_conversation, Equals("bell", bell)),
-                assign=due(key.pk, due_at) if due_at else {},
+                assign={"line.failures": failures, **(due(key.pk, due_at) if due_at else {})},
                 remove=("line.claimant", "line.lease_until", "outbox", *(() if due_at else DUE)),
             ),
             *more,

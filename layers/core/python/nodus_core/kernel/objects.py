@@ -66,8 +66,9 @@ class Line:
     """What works on one branch of a conversation: who holds it, and until when.
 
     `generation` names the execution and fences everything older; `claimant` is unique to one invocation.
-    `failures` counts takings in a row that found no progress since the one before (`mark` is the progress
-    seen last), for the back-off of a line that keeps dying; `kicks` counts kicks since the last taking.
+    `claimant` is named until it lets go: one that the next taker finds has died. `failures` counts those in a
+    row that died without progress (`mark` is the progress seen last), for the back-off of a line that keeps
+    dying; `kicks` counts kicks since the last taking.
     """
 
     generation: int
