@@ -204,15 +204,12 @@ class Sandboxes:
         )
 
     def finish_command(self, sandbox: str, command: str, boot: str, result: Text, now: datetime) -> None:
-        """The daemon's result. Condition: this boot has claimed it; again is fine."""
+        """The daemon's result. Condition: this boot has claimed it and not finished it: the first result stays."""
         self._writer.commit(
             "finish-command",
             Update(
                 command_key(sandbox, command),
-                when=both(
-                    Equals("boot", boot),
-                    OneOf("state", (CommandState.CLAIMED.value, CommandState.DONE.value)),
-                ),
+                when=both(Equals("boot", boot), Equals("state", CommandState.CLAIMED.value)),
                 assign={
                     "state": CommandState.DONE.value,
                     "result": to_value(result),

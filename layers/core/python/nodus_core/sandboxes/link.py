@@ -18,6 +18,9 @@ from nodus_core.kernel.states import CommandState, SandboxState
 
 ALIVE = (SandboxState.REQUESTED, SandboxState.RUNNING)
 
+MOST_PULLED_BYTES = 1024 * 1024
+"""Bytes of requests after which a pull gives no further command: an answer of Lambda has at most 6 MB."""
+
 
 @dataclass(frozen=True)
 class Pulled:
@@ -39,9 +42,11 @@ class Link:
     def hello(self, sandbox_id: str, greeting: Greeting, enrol_code: str | None) -> None:
         """A daemon has come up. Commands that an earlier boot had claimed are lost from here on."""
         sandbox = self._sandbox(sandbox_id)
+        if sandbox.token_hash is None and not enrol_code:
+            raise _unauthorized(sandbox_id)
         try:
             if sandbox.token_hash is None:
-                code = digest(enrol_code) if enrol_code else ""
+                code = digest(enrol_code or "")
                 self.journal.sandboxes.enrol(sandbox_id, code, greeting, self.clock.now())
             else:
                 self.journal.sandboxes.reboot(sandbox_id, greeting, self.clock.now())
@@ -69,29 +74,41 @@ class Link:
         return sandbox
 
     def pull(self, sandbox: Sandbox, boot: str) -> Pulled:
-        """Claims what is pending for this boot; what it claimed and has not finished is given again."""
+        """Claims what is pending for this boot; what it claimed and has not finished is given again.
+
+        What would make the answer too large is left for the next pull.
+        """
         if sandbox.state not in ALIVE:
             return Pulled((), (), stop=True)
         given: list[tuple[Command, str]] = []
         cancel: list[str] = []
+        size = 0
         for command in self.journal.all_commands(sandbox.id):
             if command.state not in (CommandState.PENDING, CommandState.CLAIMED):
                 continue
             if command.cancel:
                 cancel.append(command.id)
-            if self._claim(command, boot):
+            if size < MOST_PULLED_BYTES and self._claim(command, boot):
                 given.append((command, self.payloads.get(self._scope(sandbox), command.request)))
+                size += len(given[-1][1].encode())
         return Pulled(tuple(given), tuple(cancel), stop=False)
 
     def done(self, sandbox: Sandbox, boot: str, command: str, result: str) -> None:
-        """Keeps a command's result. Raises `Refusal` when the command is not this boot's."""
+        """Keeps a command's first result; another one later is heard and changes nothing.
+
+        Raises `Refusal` when the command is not this boot's.
+        """
+        row = self.journal.command(sandbox.id, command)
+        if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
+            raise _not_its_own(sandbox, command)
+        if row.state is CommandState.DONE:
+            return
         text = self.payloads.put(self._scope(sandbox), result)
         try:
             self.journal.sandboxes.finish_command(sandbox.id, command, boot, text, self.clock.now())
-        except ConditionFailed:
-            raise Refusal(
-                "Conflict", f"command {command!r} of sandbox {sandbox.id!r} is not this boot's to finish"
-            ) from None
+        except ConditionFailed as lost:
+            if lost.current[0].get("state") != CommandState.DONE.value:
+                raise _not_its_own(sandbox, command) from None
 
     def connected(self, sandbox: Sandbox, connection: str) -> None:
         """Keeps the bell's connection; the newest one is rung."""
@@ -130,6 +147,10 @@ class Link:
 
 def _unauthorized(sandbox: str) -> Refusal:
     return Refusal("Unauthorized", f"the credential does not speak for sandbox {sandbox!r}")
+
+
+def _not_its_own(sandbox: Sandbox, command: str) -> Refusal:
+    return Refusal("Conflict", f"command {command!r} of sandbox {sandbox.id!r} is not this boot's to finish")
 
 
 def _gone(sandbox: str) -> Refusal:

@@ -5,6 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.text import cut
+
+MOST_TEXT_BYTES = 256 * 1024
+"""Bytes of a command's output that are believed; an honest daemon sends less (docs/protocols.md §2)."""
+
+MOST_REASON_BYTES = 2048
+
+MOST_NUMBER = 2**53
+"""Figures beyond this are no figures of a command; a row could not hold the largest of them."""
 
 _KILLED = {
     "timeout": "ended after its time-out",
@@ -51,7 +60,7 @@ def outcome(kind: str, result: str) -> Outcome:
     if state == "lost":
         return LOST
     if state != "exited":
-        message = _text(values, "message") or _text(values, "reason") or "the sandbox gave no reason"
+        message = _word(values, "message") or _word(values, "reason") or "the sandbox gave no reason"
         return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error="CommandFailed")
     match kind:
         case "exec":
@@ -63,7 +72,7 @@ def outcome(kind: str, result: str) -> Outcome:
 
 
 def _exec(values: dict[str, Any]) -> Outcome:
-    code, reason = _number(values, "exitCode"), _text(values, "reason")
+    code, reason = _number(values, "exitCode"), _word(values, "reason")
     output = _text(values, "output") or ""
     end = f"[exit code {code}]" if not reason else f"[{_KILLED.get(reason, reason)}; exit code {code}]"
     separator = "" if not output or output.endswith("\n") else "\n"
@@ -87,16 +96,22 @@ def _read(values: dict[str, Any]) -> Outcome:
 def _fields(result: str) -> dict[str, Any]:
     try:
         values = json.loads(result)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 
 
-def _text(values: dict[str, Any], name: str) -> str | None:
+def _word(values: dict[str, Any], name: str) -> str | None:
+    return _text(values, name, MOST_REASON_BYTES)
+
+
+def _text(values: dict[str, Any], name: str, limit: int = MOST_TEXT_BYTES) -> str | None:
     value = values.get(name)
-    return value.encode(errors="replace").decode() if isinstance(value, str) else None
+    return cut(value.encode(errors="replace").decode(), limit) if isinstance(value, str) else None
 
 
 def _number(values: dict[str, Any], name: str) -> int | None:
     value = values.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if abs(value) <= MOST_NUMBER else None

@@ -94,15 +94,15 @@ def exec_order(command: str, cwd: str, timeout_s: int, env: dict[str, str]) -> O
 
 
 def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Order | Misuse:
-    """The command of a model's call, or why there is none. `arguments` is the text of a JSON object."""
+    """The command of a model's call, or why there is none. `arguments` should be the text of a JSON object."""
     spec = _SPECS.get(tool)
     if spec is None:
         return Misuse(f"There is no tool {tool!r}. Tools: {', '.join(_SPECS)}.")
-    values: dict[str, Any] = json.loads(arguments)
-    problem = _problem(spec, values)
-    if problem:
+    read = _read(arguments)
+    problem = "the arguments are no JSON object" if read is None else _problem(spec, read)
+    if read is None or problem:
         return Misuse(f"{tool}: {problem}")
-    values = {name: value for name, value in values.items() if value is not None}
+    values = {name: _encodable(value) for name, value in read.items() if value is not None}
     match tool:
         case "run_command":
             cwd = _absolute(values.get("cwd", working_dir), working_dir)
@@ -118,18 +118,32 @@ def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Or
             )
         case _:
             content: str = values["content"]
-            size = len(content.encode(errors="replace"))
+            size = len(content.encode())
             if size > WRITE_LIMIT:
                 return Misuse(f"write_file: content has {size} bytes; at most {WRITE_LIMIT} are written")
             return Order(
                 "write_file",
                 {
                     "path": _absolute(values["path"], working_dir),
-                    "content": content.encode(errors="replace").decode(),
+                    "content": content,
                     "mode": 0o644,
                     "createDirs": True,
                 },
             )
+
+
+def _read(arguments: str) -> dict[str, Any] | None:
+    """The arguments, or None when they are no JSON object (or nested beyond reading)."""
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _encodable(value: Any) -> Any:
+    """A value without lone surrogates, which models write and no UTF-8 holds: each becomes `?` (FLD-08)."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _problem(spec: ToolSpec, values: dict[str, Any]) -> str | None:
