@@ -20,5 +20,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One sweep: at most two passes over the index of due rows."""
     sweep = core(Environment).sweeper.sweep()
     metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
-    logger.info("swept", passes=sweep.passes, kicked=sweep.kicked)
-    return {"passes": sweep.passes, "kicked": sweep.kicked}
+    metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)
+    logger.info("swept", passes=sweep.passes, kicked=sweep.kicked, failed=sweep.failed)
+    return {"passes": sweep.passes, "kicked": sweep.kicked, "failed": sweep.failed}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodus_core.conversations.session import Session
+from nodus_core.journal.ports import TaskReport
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow
 from nodus_core.kernel.objects import Command, Result, Sandbox, Task
@@ -109,10 +110,11 @@ def cancel(session: Session, tasks: Sequence[Task]) -> None:
 
 
 def probe(session: Session, sandbox: Sandbox) -> None:
-    """Asks the provider: a task that has ended takes its sandbox with it."""
-    if sandbox.task is None:
+    """Asks the provider: a task that has ended takes its sandbox with it, also one whose start was never noted."""
+    task = sandbox.task or session.ports.tasks.find(sandbox.id)
+    if task is None and sandbox.state is SandboxState.REQUESTED:
         return
-    report = session.ports.tasks.state(sandbox.task)
+    report = TaskReport("missing") if task is None else session.ports.tasks.state(task)
     if report.phase in ("stopped", "missing"):
         session.ports.journal.sandboxes.gone(sandbox.id, report.reason or f"its task is {report.phase}")
 

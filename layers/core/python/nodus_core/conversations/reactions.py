@@ -11,8 +11,14 @@ from typing import Any
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.journal.ports import Event, Events
 from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.states import CommandState, SandboxState
 
 log = logging.getLogger(__name__)
+
+_NEWS = {
+    state.value for state in (SandboxState.RUNNING, SandboxState.GONE, CommandState.DONE, CommandState.LOST)
+}
+"""States of a sandbox or a command that its line would want to know of."""
 
 Image = Mapping[str, Mapping[str, Any]]
 """A row as a stream record holds it: attribute name → type → value."""
@@ -31,8 +37,10 @@ class Reactions:
         match noun:
             case "conv":
                 self.kicks.kick(rest)
-            case "sb":
+            case "sb" if _string(image, "state") in _NEWS:
                 self._sandbox_changed(rest)
+            case "sb":
+                pass  # the line that marked the row is waiting for its end: nothing is news before that
             case "obj":
                 self.events.put([_object_changed(image)])
             case _:

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.journal.keys import DUE_SHARDS
-from nodus_core.kernel.errors import RetryableError
+from nodus_core.kernel.errors import NodusError
 
 BETWEEN_PASSES = timedelta(seconds=29)
 
@@ -24,6 +24,7 @@ class Sweep:
 
     passes: int
     kicked: int
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,23 @@ class Sweeper:
 
     def sweep(self) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then."""
-        kicked = self._pass()
+        first = self._pass()
         if not self._due(BETWEEN_PASSES):
-            return Sweep(1, kicked)
+            return first
         self.kicks.clock.sleep(BETWEEN_PASSES.total_seconds())
-        return Sweep(2, kicked + self._pass())
+        second = self._pass()
+        return Sweep(2, first.kicked + second.kicked, first.failed + second.failed)
 
-    def _pass(self) -> int:
-        kicked = 0
+    def _pass(self) -> Sweep:
+        kicked = failed = 0
         for line in self._due(timedelta()):
             try:
                 kicked += self.kicks.kick(line)
-            except RetryableError as error:
-                log.warning("line %s was not kicked and stays due: %s", line, error)
-        return kicked
+            except NodusError as error:
+                # One line that cannot be kicked, or be read at all, must not keep the others from being kicked.
+                failed += 1
+                log.error("line %s was not kicked and stays due: %s", line, error)
+        return Sweep(1, kicked, failed)
 
     def _due(self, ahead: timedelta) -> list[str]:
         until = self.kicks.clock.now() + ahead
