@@ -78,13 +78,13 @@ class Turns:
         """The turn is final and its run settled; with `ends` the conversation takes no more input.
 
         Condition: the fence holds in both heads, the run's version is the one seen and nothing is open in
-        it, the turn is not final yet; with `ends` also: no input came in since (else look again: it gets
-        a turn, FLD-12). A turn that was not canceled cannot become final once the conversation is stopped.
+        it, the turn is not final yet; with `ends` also: no input came in since it was read (else look again:
+        it gets a turn, FLD-12). A turn that was not canceled cannot become final once the conversation is stopped.
         Raises `ConditionFailed`.
         """
         settled = replace(run, state=RunState.SETTLED, version=run.version + 1)
         canceled = turn.state is TurnState.CANCELED
-        unread = Equals("accepted", conversation.opened) if ends and not canceled else None
+        unread = Equals("accepted", conversation.accepted) if ends and not canceled else None
         after = replace(
             conversation,
             run=None,
