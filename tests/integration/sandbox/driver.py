@@ -18,7 +18,7 @@ from localstack.ecs_agent.limits import Limits
 from localstack.ecs_agent.sandbox import Sandbox
 from localstack.ecs_agent.user_namespaces import open_namespaces
 
-SLOTS = 4
+SLOTS = 12
 
 
 class Driver:
