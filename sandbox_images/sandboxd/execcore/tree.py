@@ -77,7 +77,10 @@ class Tree:
 
 
 def with_descendants(seeds: Iterable[ProcessEntry], population: Population) -> list[ProcessEntry]:
-    """The given processes and everything below them."""
+    """The given processes and everything below them, the oldest first.
+
+    So the leader gets a signal before its children, and does not end by itself because one of them died of it.
+    """
     children: dict[int, list[ProcessEntry]] = {}
     for entry in population.values():
         children.setdefault(entry.parent, []).append(entry)
@@ -88,7 +91,7 @@ def with_descendants(seeds: Iterable[ProcessEntry], population: Population) -> l
         if entry.pid not in found:
             found[entry.pid] = entry
             pending.extend(children.get(entry.pid, ()))
-    return list(found.values())
+    return sorted(found.values(), key=lambda entry: (entry.started, entry.pid))
 
 
 async def end_processes(members: Members, census: Census, grace_s: float) -> list[ProcessEntry]:
