@@ -8,8 +8,10 @@ import pytest
 from nodus_core.access.door import Place
 from nodus_core.conversations.promises import promise
 from nodus_core.conversations.shelf import Outcome, key_of
+from nodus_core.journal.journal import Journal
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.manifest import Manifest
+from nodus_core.testing.crash import Crash, CrashOnce
 
 from tests.unit.api.rest import Rest, manifest
 
@@ -165,3 +167,20 @@ def test_an_agent_that_changes_during_the_admission_is_read_again(rest: Rest) ->
 
     shelf.journal.objects.admit = racing  # type: ignore[method-assign]
     assert rest.run("r").json["status"]["agentGeneration"] == 2
+
+
+@pytest.mark.req("FLD-16")
+@pytest.mark.parametrize(("point", "admitted"), [("admit.before", False), ("admit.after", True)])
+def test_a_call_that_dies_around_its_commit_may_be_made_again(rest: Rest, point: str, admitted: bool) -> None:
+    shelf = rest.gate.service.admission.shelf
+    plain = shelf.journal
+    object.__setattr__(shelf, "journal", Journal(rest.store, rest.world.ids, CrashOnce(point)))
+    body = manifest("AgentRun", "r", RUN)
+    with pytest.raises(Crash):
+        rest.post("agentruns", body, headers=KEY)
+    object.__setattr__(shelf, "journal", plain)
+    again = rest.post("agentruns", body, headers=KEY)
+    assert (again.code, "idempotent-replayed" in again.headers) == (201, admitted)
+    rest.world.settle()
+    assert rest.get("agentruns/r").json["status"]["phase"] == "Succeeded"
+    assert len([commit for commit in rest.store.commits if commit.name == "admit"]) == 1
