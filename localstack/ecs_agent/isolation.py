@@ -6,6 +6,8 @@
 | root, no user namespaces to be had | `root-one-user` | both are one user of the host's that nobody else is |
 | ordinary user | `user` | both are `agent` (1000), which is that user outside |
 | either, and told so | `none` | no isolation |
+
+Each isolated mode enforces egress `Deny` and nothing else: `agent.py` refuses tasks that ask for AllowList or Open.
 """
 
 from __future__ import annotations
