@@ -22,6 +22,9 @@ from nodus_core.sandboxes.tools import Misuse, Order, plan
 MOST_AT_ONCE = 30
 """Calls of one message that one commit begins (a task and a command row each, within 100 operations)."""
 
+JOIN_LIMIT_S = 120.0
+"""Seconds that a stopped run's commands have to end; a daemon that does not obey loses its sandbox then."""
+
 LIMIT_REACHED = "The tool limit of this turn is reached; this call was not run. Give your final answer."
 CUT_OFF = "Your reply was cut off by the output limit, so none of its calls was run. Send a shorter one."
 
@@ -87,9 +90,17 @@ def cut(session: Session, keys: Sequence[str]) -> Directive | None:
         commands.cancel(session, running)
         outcomes = commands.wait_for(session, running).outcomes
         if len(outcomes) < len(running):
+            if _is_overdue(session):
+                commands.give_up(session, "its daemon did not end the commands of a stopped run")
+                return None
             return pause(session, tuple(task for task in running if task.key not in outcomes))
     session.cut([_canceled(session, task, outcomes.get(task.key)) for task in tasks.values()])
     return None
+
+
+def _is_overdue(session: Session) -> bool:
+    stop = session.open_run.stop
+    return stop is not None and (session.ports.clock.now() - stop.at).total_seconds() >= JOIN_LIMIT_S
 
 
 def hear(session: Session) -> None:

@@ -126,6 +126,14 @@ def end_task(session: Session, sandbox: Sandbox, reason: str) -> None:
         session.ports.tasks.stop(task, reason)
 
 
+def give_up(session: Session, reason: str) -> None:
+    """Ends the sandbox of a daemon that does not obey; its commands are lost from here on."""
+    if session.sandbox is None:
+        raise CorruptRow(f"conversation {session.conversation.id}: commands without a sandbox")
+    end_task(session, session.sandbox, reason)
+    session.ports.journal.sandboxes.gone(session.sandbox.id, reason)
+
+
 def write_off(session: Session, sandbox: Sandbox, commands: Sequence[Command]) -> None:
     """Commands of a sandbox that is gone: claimed ones are lost, the others certainly never ran."""
     sandboxes, now = session.ports.journal.sandboxes, session.ports.clock.now()

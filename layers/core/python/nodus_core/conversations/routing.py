@@ -12,11 +12,16 @@ from nodus_core.conversations.session import Session
 from nodus_core.conversations.turns import rest
 from nodus_core.inference import pricing, routing
 from nodus_core.inference.catalogue import Family
-from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
+from nodus_core.inference.errors import (
+    ModelNotOffered,
+    ModelOutcomeUnknown,
+    ModelRefusedRequest,
+    ModelUnavailable,
+)
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import Rest
+from nodus_core.kernel.decide import NOT_OFFERED, Rest
 from nodus_core.kernel.objects import ZERO, Result, Task
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
@@ -26,7 +31,11 @@ log = logging.getLogger(__name__)
 
 def choose_model(session: Session, task: Task | None) -> Directive | None:
     """Asks the router which family serves this prompt; when it cannot tell, the fallback serves it (NOD-059)."""
-    families = session.ports.models.families(session.context.model)
+    try:
+        families = session.ports.models.families(session.context.model)
+    except ModelNotOffered as error:
+        _refuse(session, task or _task(session, ZERO, None), error)
+        return None
     only = routing.settled(families)
     if only is not None and task is None:
         _settle(session, _task(session, ZERO, None), only)
@@ -41,7 +50,8 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         task = session.retake(task, resent=task.claim is not None)
-    reply = _ask_router(session, request)
+    # A reply that no worker lives to record must not be asked for without end.
+    reply = _ask_router(session, request) if task.attempt <= rounds.MOST_ATTEMPTS else None
     if reply is None:
         _settle(session, task, routing.fallback(families))
     else:
@@ -79,6 +89,17 @@ def _ask_router(session: Session, request: ModelRequest) -> ModelReply | None:
     except (ModelRefusedRequest, ModelUnavailable, ModelOutcomeUnknown) as error:
         log.warning("router of run %s: %s; the fallback serves the turn", session.open_run.uid, error)
         return None
+
+
+def _refuse(session: Session, task: Task, error: ModelNotOffered) -> None:
+    failed = replace(
+        task,
+        state=TaskState.FAILED,
+        finished_at=session.ports.clock.now(),
+        result=Result(text=session.keep(str(error)), is_error=True, error=NOT_OFFERED),
+        cost=ZERO,
+    )
+    session.record(Changes(settled=(failed,)))
 
 
 def _settle(session: Session, task: Task, choice: routing.Choice) -> None:

@@ -1,5 +1,6 @@
 """Opening and finishing turns, and what follows when a conversation takes no more input."""
 
+import logging
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,12 +9,15 @@ from nodus_core.conversations.ports import DONE, REST, Directive
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
+from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.states import RunState, SandboxState, TurnState
 from nodus_core.kernel.text import cut, preview
+
+log = logging.getLogger(__name__)
 
 PROMPT_PREVIEW = 1024
 """Bytes of a turn's prompt in `status.turns` (NODQ-24)."""
@@ -46,10 +50,6 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
         prompt=cut(preview(entry.text), PROMPT_PREVIEW),
         started_at=now,
     )
-    choice = session.context.model
-    configured = None
-    if not session.view().plan.routed:
-        configured = Selection(session.ports.models.target(choice, None), CONFIGURED).to_json()
     run = Run(
         uid=uid,
         conversation=head.id,
@@ -58,7 +58,7 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
         lines={session.fence.branch: Hold(session.fence.generation, session.fence.claimant)},
         available=head.cap - head.spent,
         created_at=now,
-        selection=configured,
+        selection=_configured(session),
     )
     status = projection.working(session.object.status, turn)
     session.conversation = session.ports.journal.turns.open_turn(
@@ -66,6 +66,18 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
     )
     session.run, session.turn, session.tasks = run, turn, {}
     session.transcript = None
+
+
+def _configured(session: Session) -> str | None:
+    """The selection of an On Demand turn; None for a routed one, and for a model that is not served."""
+    if session.view().plan.routed:
+        return None
+    try:
+        target = session.ports.models.target(session.context.model, None)
+    except ModelNotOffered as error:
+        log.warning("conversation %s: %s", session.conversation.id, error)
+        return None
+    return Selection(target, CONFIGURED).to_json()
 
 
 def finish_turn(session: Session, decision: FinishTurn) -> None:

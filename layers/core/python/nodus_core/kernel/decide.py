@@ -16,6 +16,9 @@ from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnStat
 MOST_CUT_REPLIES = 2
 """Replies in a row cut by the output limit after which the turn stops (FLD-03)."""
 
+NOT_OFFERED = "ModelNotOffered"
+"""Reason of a turn whose model this installation does not serve."""
+
 CUT = "cut"
 """The word on a round whose reply was cut off."""
 
@@ -158,6 +161,8 @@ def decide(view: View) -> Decision:
         if head.opened < head.accepted:
             return OpenTurn(head.opened + 1)
         return Rest("MessageWait")
+    if view.run.selection is None and not view.plan.routed:
+        return _failed(NOT_OFFERED)
     return _preparation(view, view.run) or _rounds(view, view.run)
 
 
@@ -187,11 +192,14 @@ def _preparation(view: View, run: Run) -> Decision | None:
             return Rest("NeedsResolution")
         if setup.state is not TaskState.COMPLETED:
             return _failed("SetupFailed")
-    if view.plan.routed:
-        route = view.tasks.get(ids.ROUTE)
-        if route is None or route.state is TaskState.RUNNING:
-            return Route(route)
-    return None
+    return _routing(view) if view.plan.routed else None
+
+
+def _routing(view: View) -> Decision | None:
+    route = view.tasks.get(ids.ROUTE)
+    if route is None or route.state is TaskState.RUNNING:
+        return Route(route)
+    return None if route.state is TaskState.COMPLETED else _failed(NOT_OFFERED)
 
 
 def _rounds(view: View, run: Run) -> Decision:
