@@ -1,6 +1,8 @@
 """What daemons say over HTTP: hello, pull, done; and the launcher's `refused` (docs/protocols.md §2, §3)."""
 
 import json
+import math
+import re
 from base64 import b64decode
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -10,6 +12,12 @@ from nodus_core.sandboxes.link import Link, command_frame
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+SANDBOX = re.compile(r"[\w.-]{1,200}", re.ASCII)
+
+MOST_ISOLATION = 10_000
+MOST_NUMBER = 2**53
+MOST_DEPTH = 8
 
 MOST_RESULT_BYTES = 5 * 1024 * 1024
 MOST_ABOUT = 10_000
@@ -57,6 +65,8 @@ def hear(link: Link, event: dict[str, Any]) -> str:
     """The JSON answer to one call. Raises `Refusal`."""
     _, _, rest = str(event.get("rawPath", "")).partition("/link/v1/sandboxes/")
     sandbox, _, verb = rest.partition("/")
+    if not SANDBOX.fullmatch(sandbox):
+        raise Refusal("Unauthorized", "no sandbox has such a name")
     body = _body(event)
     match verb:
         case "hello":
@@ -91,6 +101,23 @@ def _hello(link: Link, sandbox: str, said: Hello) -> str:
     greeting = Greeting(said.boot, said.tokenHash, said.isolation.isolated, said.isolation.guard, about)
     link.hello(sandbox, greeting, said.enrolCode)
     return to_json({"state": "running"})
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """What a row can hold and a person be shown: text, whole numbers (fractions as text), and not too deep."""
+    match value:
+        case str() | bool() | None:
+            return value
+        case int() if abs(value) <= MOST_NUMBER:
+            return value
+        case float() if math.isfinite(value):
+            return int(value) if value.is_integer() and abs(value) <= MOST_NUMBER else str(value)
+        case list() if depth < MOST_DEPTH:
+            return [_plain(item, depth + 1) for item in value]
+        case dict() if depth < MOST_DEPTH:
+            return {name: _plain(item, depth + 1) for name, item in value.items()}
+        case _:
+            raise Refusal("BadRequest", "isolation and limits hold what no row can hold")
 
 
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:
