@@ -16,13 +16,16 @@ RUN = "examples/hello/run.yaml"
 NAME = "hello-agent-run"
 
 GO_ON = f"""\
-How to go on:
-  nodus get agentrun/{NAME} -o yaml                       all there is to know about the run
-  nodus create agentrun mine --agent hello-agent --prompt "Say hi"   a run without a file
-  nodus agentrun steps mine --follow                             watch it
-  ANTHROPIC_API_KEY=… make up                                    real models in the place of the scripted ones
-  make logs                                                      what happens behind it
-The program is {APP_BIN / "nodus"}; its configuration is {configuration_path()}.
+How to go on (first: export PATH={APP_BIN}:$PATH):
+  nodus get agentrun/{NAME} -o yaml
+      all there is to know about the run
+  nodus create agentrun mine --agent hello-agent --prompt "Say hi"
+      a run without a file; then: nodus agentrun steps mine --follow
+  ANTHROPIC_API_KEY=… make up
+      real models in the place of the scripted ones, which answer what examples/scripts/ knows
+  make logs
+      what happens behind it; make down stops it all and keeps what it holds
+The client's configuration is {configuration_path()}, context {CONTEXT!r}.
 """
 
 
