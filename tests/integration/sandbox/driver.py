@@ -26,7 +26,12 @@ class Driver:
         self.mode = Mode(options["mode"])
         folder = Path(options["folder"])
         namespaces = tuple(open_namespaces(SLOTS)) if self.mode is Mode.ROOT else ()
-        assembled = runtime.assemble(folder / "runtime", Path(options["package"]), required=())
+        assembled = runtime.assemble(
+            folder / "runtime",
+            Path(options["package"]),
+            required=options["required"],
+            search=options["search"],
+        )
         (folder / "sandboxes").mkdir(mode=0o700)
         groups = cgroups.ControlGroups.find(options["name"])
         self.launcher = Launcher(assembled, folder / "sandboxes", groups, namespaces)
@@ -40,12 +45,12 @@ class Driver:
         }
 
     def start(
-        self, id: str, allowed: list[tuple[str, int]], limits: dict[str, Any], code: str
+        self, id: str, allowed: list[tuple[str, int]], limits: dict[str, Any], variables: dict[str, str]
     ) -> dict[str, Any]:
         order = Order(
             sandbox_id=id,
             task=f"arn:task/{id}",
-            variables={"NODUS_SANDBOX_ID": id, "NODUS_ENROL_CODE": code},
+            variables={"NODUS_SANDBOX_ID": id, **variables},
             allowed=frozenset((host, port) for host, port in allowed),
             limits=Limits(**limits),
         )

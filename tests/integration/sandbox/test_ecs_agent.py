@@ -113,7 +113,10 @@ class Bench:
         command = [str(CLOUD_PYTHON), "-m", "localstack.ecs_agent", "--cluster", CLUSTER]
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
-                [*command, "--daemon", str(HERE / "standin"), "--grace-s", "0.5", *words], cwd=ROOT, env=environment, stderr=log
+                [*command, "--daemon", str(HERE / "standin"), "--grace-s", "0.5", *words],
+                cwd=ROOT,
+                env=environment,
+                stderr=log,
             )
         agent = self.agent
         wait_until(

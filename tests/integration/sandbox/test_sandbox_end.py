@@ -96,14 +96,14 @@ def test_other_sandboxes_are_not_touched(driver: Driver, guest: Guest) -> None:
 
 
 def test_an_id_is_used_once(driver: Driver, guest: Guest) -> None:
-    answer = driver.ask("start", id=guest.sandbox_id, allowed=[], limits={}, code="x")
+    answer = driver.ask("start", id=guest.sandbox_id, allowed=[], limits={}, variables={})
     assert "exists" in answer["error"]
     assert guest.sh("echo unharmed").out == "unharmed\n"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", ".hidden", "a" * 200, "x\n"])
 def test_an_id_that_is_a_path_is_refused(driver: Driver, name: str) -> None:
-    assert "is not an id" in driver.ask("start", id=name, allowed=[], limits={}, code="x")["error"]
+    assert "is not an id" in driver.ask("start", id=name, allowed=[], limits={}, variables={})["error"]
 
 
 def test_a_fork_bomb_is_contained(driver: Driver) -> None:
