@@ -7,6 +7,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
 from nodus_core.kernel.times import stamp
+
+# Imported before the first call, when Lambda gives a whole core and nobody waits: nearly every line asks a model.
+from nodus_core.providers import anthropic_sdk  # noqa: F401
 from pydantic import BaseModel, ConfigDict, Field
 
 from functions.line.env import Environment

@@ -31,14 +31,18 @@ class Layers(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, deps: Path | None = None):
         super().__init__(scope, construct_id)
-        self.core = self._layer("Core", ROOT / "layers" / "core", settings, "Nodus itself")
-        self.deps = self._layer("Deps", deps or built_deps(settings), settings, "Locked third-party packages")
+        core, packages = ROOT / "layers" / "core", deps or built_deps(settings)
+        self.core = self._layer("Core", core, LEFTOVERS, settings, "Nodus itself")
+        # The bytecode of the packages is part of the layer: see `compile_all` in layers/deps/build.py.
+        self.deps = self._layer("Deps", packages, [".*"], settings, "Locked third-party packages")
 
-    def _layer(self, name: str, folder: Path, settings: Settings, description: str) -> lambda_.LayerVersion:
+    def _layer(
+        self, name: str, folder: Path, leftovers: list[str], settings: Settings, description: str
+    ) -> lambda_.LayerVersion:
         return lambda_.LayerVersion(
             self,
             name,
-            code=lambda_.Code.from_asset(str(folder), exclude=LEFTOVERS),
+            code=lambda_.Code.from_asset(str(folder), exclude=leftovers),
             compatible_runtimes=[runtime(settings)],
             compatible_architectures=[architecture(settings)],
             description=description,

@@ -1,6 +1,7 @@
 """The third-party layer: built from the lock file, for Lambda's platform, once."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from infra.constructs import layers
 from infra.constructs.layers import LayerNotBuiltError, built_deps
 from infra.settings import Settings
 from layers.deps import build
-from layers.deps.build import LayerBuildError, Target, build_layer, find_uv, is_current, strip
+from layers.deps.build import LayerBuildError, Target, build_layer, find_uv, is_current
 
-TARGET = Target(python="3.11", architecture="x86_64")
+TARGET = Target(python=build.RUNNING, architecture="x86_64")
 
 
 class Uv:
@@ -50,7 +51,19 @@ def made(checkout: Path, uv: Uv | None = None, target: Target = TARGET) -> Path:
 def test_only_what_is_imported_stays(checkout: Path) -> None:
     folder = made(checkout)
     files = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
-    assert files == {"python/thing/code.py", "python/thing-1.dist-info/METADATA", build.STAMP}
+    bytecode = f"python/thing/__pycache__/code.{sys.implementation.cache_tag}.pyc"
+    assert files == {"python/thing/code.py", bytecode, "python/thing-1.dist-info/METADATA", build.STAMP}
+
+
+def test_another_python_s_layer_has_no_bytecode(checkout: Path) -> None:
+    other = "3.14" if build.RUNNING != "3.14" else "3.13"
+    folder = made(checkout, target=Target(python=other, architecture="x86_64"))
+    assert not list(folder.rglob("*.pyc"))
+
+
+def test_bytecode_is_read_without_looking_at_the_source(checkout: Path) -> None:
+    (cached,) = made(checkout).rglob("*.pyc")
+    assert int.from_bytes(cached.read_bytes()[4:8], "little") == 0b01  # by hash, unchecked (PEP 552)
 
 
 def test_uv_installs_the_locked_wheels_of_the_target_and_checks_their_hashes(checkout: Path) -> None:
@@ -100,11 +113,15 @@ def test_a_layer_that_lambda_would_refuse_is_refused_here(
         made(checkout, Uv(size=101))
 
 
-def test_equal_input_gives_equal_times(checkout: Path) -> None:
-    folder = made(checkout)
-    strip(folder)
-    times = {each.stat().st_mtime for each in folder.rglob("*") if each.name != build.STAMP}
-    assert times == {build.FIRST_ZIP_TIME}
+def test_equal_input_gives_equal_bytes_and_times(checkout: Path) -> None:
+    def contents() -> dict[str, tuple[bytes, float]]:
+        folder = made(checkout)
+        files = [each for each in folder.rglob("*") if each.is_file() and each.name != build.STAMP]
+        return {str(each): (each.read_bytes(), each.stat().st_mtime) for each in files}
+
+    first = contents()
+    assert first == contents()
+    assert {time for _, time in first.values()} == {build.FIRST_ZIP_TIME}
 
 
 def test_uv_is_found_by_its_variable_then_on_the_path(tmp_path: Path) -> None:
