@@ -15,6 +15,8 @@ from sandboxd.requests import Command, ExecRequest, InvalidRequestError
 from sandboxd.results import Result, exec_result, failed_result, lost_result
 
 MAX_RUNNING = 64
+MAX_FILE_REQUESTS = 16
+"""File requests have places of their own: long commands must not keep an agent from reading a file."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ class CommandDesk:
         self._env = command_env
         self._shell = shell or find_shell()
         self._slots = asyncio.Semaphore(max_running)
+        self._file_slots = asyncio.Semaphore(MAX_FILE_REQUESTS)
         self._taken: dict[str, _Taken] = {}
         self._stopping = False
 
@@ -126,7 +129,7 @@ class CommandDesk:
             known = self._known(command)
             if known is not None:
                 return known
-            async with self._slots:
+            async with self._slots if command.kind == "exec" else self._file_slots:
                 return await self._begin_and_run(command)
         except Exception:
             # Whatever went wrong here, it is our fault and not known to be without effect.

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import secrets
 import stat
@@ -21,7 +22,12 @@ from typing import Any
 
 from sandboxd.results import Result, lost_result
 
+logger = logging.getLogger(__name__)
+
 KEEP_ENDED = 200
+KEEP_BYTES = 32 * 1024 * 1024
+"""Told outcomes are kept up to this size together: 200 pages of files could be 200 MB."""
+
 _SCHEMA_VERSION = 1
 
 
@@ -62,7 +68,7 @@ class CommandJournal:
         self._evicted_path = folder / "evicted"
         self._keep_ended = keep_ended
         self._entries: dict[str, Entry] = {}
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._told: OrderedDict[str, int] = OrderedDict()  # sizes in bytes, the oldest first
         self._lock_fd: int | None = None
 
     def open(self) -> None:
@@ -143,11 +149,18 @@ class CommandJournal:
     def told(self, command_id: str) -> None:
         """Notes that the control plane has the outcome: from now on it may be evicted."""
         key = _key(command_id)
-        if key in self._entries and self._entries[key].state is EntryState.ENDED:
-            self._told[key] = None
+        if key not in self._entries or self._entries[key].state is not EntryState.ENDED:
+            return
+        try:
+            self._told[key] = (self._folder / f"{key}.end").stat().st_size
             self._told.move_to_end(key)
-            while len(self._told) > self._keep_ended:
-                self._evict(self._told.popitem(last=False)[0])
+            while len(self._told) > self._keep_ended or sum(self._told.values()) > KEEP_BYTES:
+                oldest = next(iter(self._told))
+                self._evict(oldest)
+                del self._told[oldest]
+        except OSError as error:
+            # Nothing is forgotten that should be known; the next outcome tries again.
+            logger.warning("old outcomes cannot be evicted: %s", error)
 
     def _evict(self, key: str) -> None:
         """Drops an outcome; id and digest stay, in one line of one file."""
@@ -195,21 +208,23 @@ class CommandJournal:
                     self._entries[key] = Entry(digest, EntryState.EVICTED)
 
     def _read_records(self) -> None:
-        ended: list[tuple[float, str]] = []
+        ended: list[tuple[float, str, int]] = []
         for path in sorted(self._folder.iterdir()):
             key, suffix = path.name.split(".", 1)
             if suffix.endswith("part"):
                 path.unlink()
-            elif suffix == "start" and not (self._folder / f"{key}.end").exists():
+                continue
+            end = self._folder / f"{key}.end"
+            if suffix == "start" and not end.exists():
                 self._settle_as_lost(key, _read_record(path))
-                ended.append((path.stat().st_mtime, key))
             elif suffix == "end":
-                digest = str(_read_record(path).get("digest", ""))
-                self._entries[key] = Entry(digest, EntryState.ENDED)
-                ended.append((path.stat().st_mtime, key))
+                self._entries[key] = Entry(str(_read_record(path).get("digest", "")), EntryState.ENDED)
+            else:
+                continue
+            info = end.stat()
+            ended.append((info.st_mtime, key, info.st_size))
         # Outcomes of an earlier daemon are told or settled by the control plane itself (`hello`).
-        for _, key in sorted(ended):
-            self._told[key] = None
+        self._told.update((key, size) for _, key, size in sorted(ended))
 
     def _settle_as_lost(self, key: str, record: dict[str, Any]) -> None:
         digest = str(record.get("digest", ""))

@@ -125,6 +125,17 @@ def test_no_more_commands_run_at_once_than_allowed(tmp_path: Path) -> None:
     assert max(counts) <= 3
 
 
+def test_files_can_be_read_while_all_places_for_commands_are_taken(tmp_path: Path) -> None:
+    async def story(desk: CommandDesk) -> Result:
+        desk.submit(execute("c1", "sleep 50"))
+        await until(lambda: living_in(tmp_path / "workspace"))
+        result = await desk.submit(command("f1", "read_file", {"path": "/etc/passwd"}))
+        desk.cancel("c1")
+        return result
+
+    assert on_desk(tmp_path, story, max_running=1)["state"] == "exited"
+
+
 @pytest.mark.req("NOD-431")
 def test_the_working_folder_is_the_one_asked_for_else_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "workspace" / "sub").mkdir(parents=True)
@@ -243,6 +254,23 @@ def test_only_told_outcomes_are_evicted_and_their_ids_stay_taken(tmp_path: Path)
     assert again.find("c0").state is EntryState.EVICTED  # type: ignore[union-attr]
     assert again.outcome("c0") is None
     assert again.outcome("c4") is not None
+
+
+def test_large_outcomes_are_evicted_by_size_and_a_full_disk_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandboxd.journal.KEEP_BYTES", 1000)
+    journal = opened(tmp_path)
+    for number in range(3):
+        journal.begin(f"c{number}", "d1", "exec", "boot")
+        journal.end(f"c{number}", failed_result("x", "y" * 600))
+    journal.told("c0")
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr("sandboxd.journal.os.fdatasync", _no_space)
+        journal.told("c1")
+    assert journal.outcome("c0") is not None
+    journal.told("c2")
+    assert [journal.outcome(f"c{number}") is not None for number in range(3)] == [False, False, True]
 
 
 def test_an_evicted_command_is_not_run_again(tmp_path: Path) -> None:

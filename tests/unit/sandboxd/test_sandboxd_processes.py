@@ -177,6 +177,13 @@ def test_death_by_signal_nine_is_want_of_memory_only_when_the_kernel_counted_one
     assert not was_out_of_memory(1, None, before=4, after=5)
 
 
+def test_the_kernel_ends_a_command_before_the_daemon_when_memory_runs_out(tmp_path: Path) -> None:
+    waiting = (
+        "until [ $(cat /proc/$$/oom_score_adj) = 500 ]; do sleep 0.01; done; cat /proc/self/oom_score_adj"
+    )
+    assert run(shell(waiting, tmp_path, start_to_end_s=20)).captured.head == b"500\n"
+
+
 def test_usage_counts_the_children_a_command_waited_for(tmp_path: Path) -> None:
     outcome = run(shell("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true", tmp_path))
     assert outcome.usage.cpu_s > 0.02
