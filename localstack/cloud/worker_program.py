@@ -1,8 +1,8 @@
-"""Runs inside a Lambda worker process: loads one handler and answers invocations until its input ends.
+"""Runs inside a Lambda function's processes: a template imports the handler, its forks answer invocations.
 
 Standard library only, started without site-packages: a function sees its own code and its layers, no more.
-One JSON object a line comes in and one goes out over private descriptors, so that nothing the function
-prints can be taken for an answer. A marker line on stderr closes the log of each invocation.
+One JSON object a line comes into a worker and one goes out over private descriptors, so that nothing the
+function prints can be taken for an answer. A marker line on stderr closes the log of each invocation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import site
+import socket
 import sys
 import time
 import traceback
@@ -18,24 +20,48 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
 
+# The longest message between the emulator and a template.
+MESSAGE_BYTES = 64 * 1024
 END_OF_LOG = "\x1e end of invocation"
 # What AWS allows a function to answer synchronously.
 RESPONSE_LIMIT_BYTES = 6 * 1024 * 1024
 
 
-def main() -> None:
-    """Serve one worker's life."""
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    setup = json.loads(requests.readline())
+def main(descriptor: int) -> None:
+    """A template's life: imports one function, then forks a worker for each message; ends with its socket."""
+    control = socket.socket(fileno=descriptor)
+    setup = json.loads(control.recv(MESSAGE_BYTES))
     try:
         handler = load(setup)
     except BaseException as error:  # noqa: BLE001 - whatever the handler's module raises is told to the emulator
-        answer(answers, failure(error))
+        control.send(json.dumps(failure(error)).encode()[:MESSAGE_BYTES])
         return
-    answer(answers, {"status": "ready"})
+    control.send(b'{"status": "ready"}')
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 3)
+        if not message:
+            return
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            become_worker(handler, {**setup, **json.loads(message)}, descriptors)
+            os._exit(0)
+        for each in descriptors:
+            os.close(each)
+        control.send(json.dumps({"pid": pid}).encode())
+
+
+def become_worker(handler: Any, setup: dict[str, Any], descriptors: list[int]) -> None:
+    """A worker's life, in the fork: answers what comes in over the first descriptor until it ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    requests_in, answers_out, log = descriptors
+    os.dup2(log, 2)
+    os.dup2(2, 1)  # what the function prints is its log, and cannot be taken for an answer
+    os.close(log)
+    os.environ["AWS_LAMBDA_LOG_STREAM_NAME"] = setup["stream"]
+    requests = os.fdopen(requests_in, "r", encoding="utf-8")
+    answers = os.fdopen(answers_out, "w", encoding="utf-8")
     for line in requests:
         answer(answers, serve(handler, setup, json.loads(line)))
 
@@ -113,4 +139,4 @@ def answer(answers: TextIO, value: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

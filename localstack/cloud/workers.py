@@ -18,8 +18,6 @@ import json
 import logging
 import os
 import secrets
-import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -29,6 +27,7 @@ from typing import Any
 from localstack.cloud import worker_program
 from localstack.cloud.corrections import attribute
 from localstack.cloud.packages import PackageStore
+from localstack.cloud.templates import Forked, TemplateError, Templates
 
 logger = logging.getLogger("localstack.workers")
 
@@ -37,7 +36,6 @@ lambda_service: Any = importlib.import_module("ministack.services.lambda_svc")
 sts: Any = importlib.import_module("ministack.services.sts")
 
 LOG_WAIT_S = 1.0
-SPAWN_WAIT_S = 60.0
 # Variables of a function's configuration that may not replace what the runtime sets.
 RESERVED = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PATH"})
 
@@ -52,52 +50,35 @@ class FunctionWorker(runtime.Worker):
     """One execution environment of a Python function: a process that serves one call at a time."""
 
     store: PackageStore
+    templates: Templates
     log_file: Path
 
     def _spawn(self) -> None:
-        """Start the process and wait until its handler is imported.
+        """Fork the process from its function's template, which has imported the handler.
 
         Raises:
-            WorkerError: it ended, or the handler cannot be imported.
+            WorkerError: the handler cannot be imported.
         """
         layers = [
             lambda_service._resolve_layer_zip(reference) for reference in self.config.get("Layers") or []
         ]
-        code = self.store.unpack(self.code_zip)
         setup = {
-            "code": str(code),
+            "code": str(self.store.unpack(self.code_zip)),
             "layers": [str(self.store.unpack(layer)) for layer in layers if layer],
             "handler": self.config["Handler"],
             "name": self.config["FunctionName"],
             "version": self.config.get("Version", "$LATEST"),
             "memory": self.config.get("MemorySize", 128),
-            "stream": f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}",
         }
-        process: subprocess.Popen[str] = subprocess.Popen(
-            # -S: no site-packages; -s: nor the user's own; -P: nor our folder. The interpreter is the one that built the layers.
-            [sys._base_executable, "-S", "-s", "-P", worker_program.__file__],  # type: ignore[attr-defined]
-            cwd=code,
-            env=worker_environment(self.config, setup["stream"]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            bufsize=1,
-        )
+        stream = f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}"
+        try:
+            process = self.templates.of(setup, worker_environment(self.config)).fork(stream)
+        except TemplateError as error:
+            raise WorkerError(f"{self.func_name} cannot start: {error}") from error
         self._proc = process
         self._log: list[str] = []
         self._log_done = threading.Event()
         threading.Thread(target=self._read_log, args=(process,), daemon=True).start()
-        try:
-            answer = self._exchange(process, setup, SPAWN_WAIT_S)
-        except TimeoutError:
-            answer = {"status": "error", "error": f"its handler was not imported within {SPAWN_WAIT_S:.0f} s"}
-        if answer is None or answer["status"] != "ready":
-            self._abandon()
-            reason = (answer or {}).get("error", "it ended")
-            raise WorkerError(f"{self.func_name} cannot start: {reason}\n{self._take_log()}")
         logger.info("worker of %s started (pid %d)", self.func_name, process.pid)
 
     def invoke(
@@ -161,9 +142,8 @@ class FunctionWorker(runtime.Worker):
             raise TimeoutError
         return box[0] if box else None
 
-    def _read_log(self, process: subprocess.Popen[str]) -> None:
+    def _read_log(self, process: Forked) -> None:
         """Keep what the function writes, and copy it to the log that people follow."""
-        assert process.stderr is not None  # noqa: S101 - Popen was asked for a pipe
         with self.log_file.open("a", encoding="utf-8") as copy:
             for line in process.stderr:
                 if line.rstrip("\n") == worker_program.END_OF_LOG:
@@ -194,7 +174,7 @@ def exit_answer(name: str) -> dict[str, Any]:
     return {"status": "error", "error": f"{name}: the runtime exited", "errorType": "Runtime.ExitError"}
 
 
-def worker_environment(config: dict[str, Any], stream: str) -> dict[str, str]:
+def worker_environment(config: dict[str, Any]) -> dict[str, str]:
     """The environment of a worker: the function's own variables and what Lambda sets, nothing of ours."""
     region = config["FunctionArn"].split(":")[3]
     own = {
@@ -218,7 +198,6 @@ def worker_environment(config: dict[str, Any], stream: str) -> dict[str, str]:
         "AWS_LAMBDA_FUNCTION_VERSION": config.get("Version", "$LATEST"),
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(config.get("MemorySize", 128)),
         "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{config['FunctionName']}",
-        "AWS_LAMBDA_LOG_STREAM_NAME": stream,
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         "_HANDLER": config["Handler"],
         **role_credentials(config),
@@ -290,6 +269,7 @@ def worker_class(config: dict[str, Any]) -> Any:
 def install(store: PackageStore, log_file: Path) -> None:
     """Put these workers in the place of MiniStack's; call once, before it serves."""
     FunctionWorker.store = store
+    FunctionWorker.templates = Templates()
     FunctionWorker.log_file = log_file
     runtime._worker_class_for = worker_class
     lambda_service._execute_function_warm = execute_warm
