@@ -1,0 +1,26 @@
+"""Every word of refusal has one code and one line on its page."""
+
+import re
+from pathlib import Path
+
+from functions.api.errors import CODES
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = [
+    *(ROOT / "layers/core/python/nodus_core").glob("resources/*.py"),
+    *(ROOT / "layers/core/python/nodus_core").glob("access/*.py"),
+    *(ROOT / "layers/core/python/nodus_core").glob("conversations/*.py"),
+    *(ROOT / "functions/api").rglob("*.py"),
+]
+
+
+def test_the_page_lists_the_table() -> None:
+    page = (ROOT / "docs/errors.md").read_text()
+    listed = {word: int(code) for word, code in re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE)}
+    assert listed == CODES
+
+
+def test_every_reason_in_the_code_is_in_the_table() -> None:
+    used = {word for source in SOURCES for word in re.findall(r'Refusal\(\s*"(\w+)"', source.read_text())}
+    assert {"NotFound", "Conflict", "Invalid", "AgentStopped"} <= used | {"Invalid"}
+    assert used <= CODES.keys()
