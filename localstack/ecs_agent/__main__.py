@@ -56,6 +56,7 @@ def main() -> int:
         )
         _logger.info("ready: cluster=%s slots=%d", cluster.name, settings.max_sandboxes)
         agent.run(stop, settings.poll_s)
+        launcher.groups.discard()
     _logger.info("stopped")
     return 0
 

@@ -7,6 +7,7 @@ changed from there.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -95,6 +96,12 @@ class ControlGroups:
         """Groups that an earlier life of the agent left behind."""
         folders = {child for parent in self.parents.values() for child in parent.iterdir() if child.is_dir()}
         return [Group((folder,)) for folder in sorted(folders) if folder.name != "agent"]
+
+    def discard(self) -> None:
+        """Remove the parents, when no sandbox's group is left in them."""
+        for parent in set(self.parents.values()):
+            with contextlib.suppress(OSError):  # not empty: what is left is ended at the next start
+                parent.rmdir()
 
     def _write(self, controller: str, folder: Path, limits: Limits) -> None:
         write = _WRITERS[self.version, controller]
