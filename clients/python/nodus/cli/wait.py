@@ -77,7 +77,7 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
     resource = session.resource(target.kind)
 
     def late(thing: Record | None) -> str:
-        seen = f"is {_phase(thing)}" if thing is not None else "was not read"
+        seen = "was not read" if thing is None else f"is {_phase(thing)}{_reason(thing)}"
         return f"{target} {seen} after {durations.shown(timeout)}, and {condition.path.text} is not {condition.value}"
 
     try:
@@ -96,6 +96,11 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
         why = f"{target} is {_phase(thing)} and will not become {condition.value}"
         raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHER_END)
     click.echo(f"{target} condition met")
+
+
+def _reason(thing: Record) -> str:
+    reason = columns.pick(thing.to_dict(), "status.reason")
+    return f" ({reason})" if reason else ""
 
 
 def _phase(thing: Record) -> str:
