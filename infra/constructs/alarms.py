@@ -4,9 +4,10 @@
 # jsii itself checks every argument's type whenever the app is built.
 # pyright: reportArgumentType=false
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
@@ -53,6 +54,15 @@ class Alarms(Construct):
         if not email:
             return None
         topic = sns.Topic(self, "Topic", topic_name=self._names.of("alarms"), enforce_ssl=True)
+        # A topic with a policy of its own lost the default one, by which the account's alarms may publish.
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
+        )
         topic.add_subscription(subscriptions.EmailSubscription(email))
         return topic
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.infra.synthesis import Assembly, synthesize
+from tests.infra.synthesis import SYNTHESIS_TIMEOUT_S, Assembly, synthesize
 
-# Node loads the whole CDK for each synthesis; on a busy machine that alone may take a minute.
-SYNTHESIS_TIMEOUT_S = 300
 OTHER_SETTINGS = {
     "stage": "dev",
     "lineConcurrency": "0",
@@ -21,7 +19,8 @@ OTHER_SETTINGS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"assembly", "other"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.timeout(SYNTHESIS_TIMEOUT_S))
+            # Node loads the whole CDK for each of the two syntheses, which a busy machine makes long.
+            item.add_marker(pytest.mark.timeout(2 * SYNTHESIS_TIMEOUT_S))
             # With several workers, one of them synthesizes for all.
             item.add_marker(pytest.mark.xdist_group("synthesis"))
 

@@ -13,6 +13,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 # Whoever needs the network in spite of all gets a refused connection at once.
 NOWHERE = "http://127.0.0.1:9"
+UNPACKED_CDK = str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache")
+SYNTHESIS_TIMEOUT_S = 540
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -123,6 +125,8 @@ def synthesize(folder: Path, context: Mapping[str, str], prefix: str) -> Assembl
         "HOME": str(folder),
         "CDK_OUTDIR": str(folder / "out"),
         "CDK_CONTEXT_JSON": json.dumps(settings),
+        # The home is empty, but not the place where the CDK was unpacked: that alone takes half a minute.
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", UNPACKED_CDK),
         "HTTP_PROXY": NOWHERE,
         "HTTPS_PROXY": NOWHERE,
     }
@@ -133,7 +137,7 @@ def synthesize(folder: Path, context: Mapping[str, str], prefix: str) -> Assembl
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=SYNTHESIS_TIMEOUT_S,
     )
     return Assembly(folder / "out", prefix, done.stdout + done.stderr, done.returncode == 0)
 

@@ -111,6 +111,10 @@ def test_operators_are_told_of_what_needs_them(assembly: Assembly) -> None:
 def test_alarms_are_sent_to_an_address_when_there_is_one(assembly: Assembly, other: Assembly) -> None:
     assert other.service.one("AWS::SNS::Subscription")["Endpoint"] == "oncall@example.com"
     assert all("AlarmActions" in each for each in all_properties(other, "AWS::CloudWatch::Alarm"))
+    statements = other.service.one("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    (publishing,) = (each for each in statements if each["Effect"] == "Allow")
+    assert publishing["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert publishing["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     assert not assembly.service.of_type("AWS::SNS::Topic")
 
 

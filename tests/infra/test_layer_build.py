@@ -14,6 +14,7 @@ from layers.deps import build
 from layers.deps.build import LayerBuildError, Target, build_layer, find_uv, is_current
 
 TARGET = Target(python=build.RUNNING, architecture="x86_64")
+OTHER_PYTHON = "3.14" if build.RUNNING != "3.14" else "3.13"
 
 
 class Uv:
@@ -56,8 +57,7 @@ def test_only_what_is_imported_stays(checkout: Path) -> None:
 
 
 def test_another_python_s_layer_has_no_bytecode(checkout: Path) -> None:
-    other = "3.14" if build.RUNNING != "3.14" else "3.13"
-    folder = made(checkout, target=Target(python=other, architecture="x86_64"))
+    folder = made(checkout, target=Target(python=OTHER_PYTHON, architecture="x86_64"))
     assert not list(folder.rglob("*.pyc"))
 
 
@@ -85,8 +85,8 @@ def test_a_layer_is_current_until_its_lock_or_its_target_changes(checkout: Path)
     assert not is_current(TARGET, folder, checkout)
     made(checkout)
     assert is_current(TARGET, folder, checkout)
-    assert not is_current(Target(python="3.12", architecture="x86_64"), folder, checkout)
-    assert not is_current(Target(python="3.11", architecture="arm64"), folder, checkout)
+    assert not is_current(Target(python=OTHER_PYTHON, architecture="x86_64"), folder, checkout)
+    assert not is_current(Target(python=build.RUNNING, architecture="arm64"), folder, checkout)
     (checkout / "uv.lock").write_text("version = 2\n")
     assert not is_current(TARGET, folder, checkout)
 
