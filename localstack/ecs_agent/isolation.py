@@ -133,7 +133,7 @@ def decide(
         failure = attempt(mode, program)
         if failure is None:
             return Isolation(mode, program, missing=() if mode.two_users else ("twoUsers",))
-        message = failure
+        message = failure.removeprefix("bwrap: ")
     return Refusal(f"bwrap: {message}", remedy_for(message))
 
 

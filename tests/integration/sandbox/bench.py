@@ -106,7 +106,9 @@ class Guest:
 class Driver:
     """The driver's process and what it answered."""
 
-    def __init__(self, mode: str, bwrap: Path, package: Path = HERE / "standin") -> None:
+    def __init__(
+        self, mode: str, bwrap: Path, package: Path = HERE / "standin", around: Sequence[str] = ()
+    ) -> None:
         self.mode = mode
         self.folder = Path(tempfile.mkdtemp(prefix="nodus-sb-"))
         self.uid = ORDINARY_UID if mode == "user" and os.geteuid() == 0 else None
@@ -122,7 +124,7 @@ class Driver:
         }
         user = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         self.process = subprocess.Popen(
-            [self.python(), "-B", str(self.folder / "code" / "driver.py"), json.dumps(options)],
+            [*around, self.python(), "-B", str(self.folder / "code" / "driver.py"), json.dumps(options)],
             env={
                 "PYTHONPATH": str(self.folder / "code"),
                 "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",

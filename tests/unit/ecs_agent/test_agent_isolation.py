@@ -71,7 +71,7 @@ def test_a_refusal_says_what_happened_and_what_to_do(message: str, remedy: str) 
     assert isinstance(refusal, Refusal)
     assert remedy in refusal.remedy
     assert str(refusal) == (
-        f"No isolation on this machine (bwrap: {message}). Commands are not run. Remedy: {refusal.remedy}. "
+        f"No isolation on this machine (bwrap: {message.removeprefix('bwrap: ')}). Commands are not run. Remedy: {refusal.remedy}. "
         "To run them as your own user without isolation: NODUS_SANDBOX_UNISOLATED=i-understand"
     )
 
