@@ -1,18 +1,20 @@
 """A line advances from admission to its end: what the journal and the person see."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
-
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ToolResults
+from nodus_core.journal.objects import projection
 from nodus_core.kernel.objects import StopMarker
 from nodus_core.kernel.projection import cancelling
 from nodus_core.kernel.states import SandboxState, TaskState
+from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_model import plays, says
-from nodus_core.testing.scripted_sandbox import exited
+from nodus_core.testing.scripted_sandbox import RUNNING, exited
 from nodus_core.testing.world import NAMES, World
 
 CONTEXT = Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
@@ -180,7 +182,7 @@ def test_a_command_whose_sandbox_is_lost_parks_the_run_and_cancelling_works() ->
             daemon.alive = False
         return exited()
 
-    world.sandboxes._behaviour = dies  # noqa: SLF001 - the behaviour needs the world it kills
+    world.sandboxes._behaviour = dies
     world.admit()
     world.settle()
     shown = status(world)
@@ -202,7 +204,7 @@ def test_a_cancel_stops_further_steps_and_removes_the_sandbox() -> None:
         mark(world)
         return exited("late")
 
-    world.sandboxes._behaviour = canceled  # noqa: SLF001
+    world.sandboxes._behaviour = canceled
     world.admit()
     world.settle()
     assert status(world)["phase"] == "Cancelled"
@@ -215,6 +217,27 @@ def test_a_cancel_stops_further_steps_and_removes_the_sandbox() -> None:
         TaskState.COMPLETED,
         TaskState.CANCELED,
     )
+
+
+@pytest.mark.req("NOD-045")
+@pytest.mark.parametrize("setup", [None, "sleep 600"])
+def test_a_cancel_ends_a_command_that_would_run_on(setup: str | None) -> None:
+    world = World(plays([PYTHON]), lambda kind, request: RUNNING)
+    world.admit(context=replace(CONTEXT, setup=setup))
+    waits = world.clock.sleep
+
+    def until_it_runs(seconds: float) -> None:
+        waits(seconds)
+        if world.sandboxes.effects:
+            mark(world)
+
+    world.clock.sleep = until_it_runs  # type: ignore[method-assign]
+    started = world.clock.now()
+    world.settle()
+    finished = status(world)["finishedAt"]
+    assert status(world)["phase"] == "Cancelled"
+    assert finished < stamp(started + timedelta(seconds=10))
+    assert len(world.sandboxes.effects) == 1
 
 
 @pytest.mark.req("NOD-054", "NOD-048")
@@ -244,8 +267,6 @@ def mark(world: World) -> None:
     assert obj is not None
     if head.stop is None:
         shown = replace(obj, status=cancelling(obj.status), version=obj.version + 1)
-        from nodus_core.journal.objects import projection
-
         world.kicks.journal.turns.stop(
             head,
             StopMarker(world.clock.now(), "alice", "Cancelled"),

@@ -74,7 +74,10 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
         over = [command.state in OVER for command in commands]
         waited = (clock.now() - started).total_seconds()
         if all(over) or stopped or waited >= WAIT_S:
-            return News(_outcomes(session, tasks, commands), stopped)
+            outcomes = _outcomes(session, tasks, commands)
+            if stopped:
+                session.reload()  # what was decided before the stop marker holds no longer
+            return News(outcomes, stopped)
         if sandbox.state is SandboxState.GONE:
             write_off(session, sandbox, commands)
             continue

@@ -1,7 +1,7 @@
 """A model that plays prepared replies, and objects to calls that nobody prepared."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -32,13 +32,13 @@ def target(family: str) -> Target:
 
 def says(
     text: str,
-    *calls: tuple[str, dict[str, object]],
+    *calls: tuple[str, Mapping[str, object]],
     stop: StopReason | None = None,
     usage: Usage | None = None,
 ) -> ModelReply:
     """A reply with a text and calls `(tool, arguments)`."""
     made = tuple(
-        ToolCall(f"toolu_{index}_{abs(hash(text)) % 10_000}", name, json.dumps(arguments))
+        ToolCall(f"toolu_{index}_{abs(hash(text)) % 10_000}", name, json.dumps(dict(arguments)))
         for index, (name, arguments) in enumerate(calls)
     )
     raw = json.dumps([{"type": "text", "text": text}])

@@ -15,7 +15,9 @@ from nodus_core.kernel.ids import digest
 from nodus_core.sandboxes.link import Link
 
 Behaviour = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""kind and request of a command in, the result's fields out."""
+"""kind and request of a command in, the result's fields out; `RUNNING` for one that runs until it is cancelled."""
+
+RUNNING: dict[str, Any] = {"state": "running"}
 
 
 @dataclass
@@ -100,12 +102,13 @@ class ScriptedSandboxes:
             daemon.alive = False
             return
         for command, request in pulled.commands:
-            result = daemon.known.get(command.id)
-            if result is None:
+            if command.id not in daemon.known:
                 self.effects.append((daemon.sandbox, command.id))
-                result = self._behaviour(command.kind, json.loads(request))
-                daemon.known[command.id] = result
-            if daemon.alive:
+                daemon.known[command.id] = self._behaviour(command.kind, json.loads(request))
+            if daemon.known[command.id] is RUNNING and command.id in pulled.cancel:
+                daemon.known[command.id] = {**exited(code=143), "reason": "killed"}
+            result = daemon.known[command.id]
+            if daemon.alive and result is not RUNNING:
                 self.link.done(sandbox, daemon.boot, command.id, json.dumps(result))
 
 
