@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from localstack.ecs_agent.dial import link_addresses
 from localstack.ecs_agent.errors import SandboxStartError
 from localstack.ecs_agent.isolation import Isolation, Refusal
-from localstack.ecs_agent.launcher import Launcher, Order
+from localstack.ecs_agent.launcher import WORKSPACE_VARIABLE, Launcher, Order
 from localstack.ecs_agent.limits import Limits
+from localstack.ecs_agent.mounts import WORKSPACE, can_hold_workspace
 from localstack.ecs_agent.refusals import tell_refused
 from localstack.ecs_agent.sandbox import Sandbox, SandboxEndError
 from localstack.ecs_agent.tasks import CloudUnreachableError, Cluster, Task
@@ -150,6 +151,12 @@ class Agent:
                 f"egress policy {task.egress} needs the egress proxy, which this local cloud does not have yet: "
                 f"only {DENY} can be enforced",
                 f"set spec.network.egress.policy to {DENY}",
+            )
+        workspace = task.variables.get(WORKSPACE_VARIABLE, WORKSPACE)
+        if not can_hold_workspace(workspace):
+            return Refusal(
+                f"the working folder {workspace} would hide a folder of the system",
+                f"set spec.workingDir to a folder of its own, for example {WORKSPACE}",
             )
         return None
 

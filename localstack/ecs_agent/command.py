@@ -128,7 +128,7 @@ def isolated_command(
         *("--as-pid-1", "--new-session", "--die-with-parent", "--hostname", "sandbox"),
         *_privileges(mode),
         *mounts.arguments(layout),
-        *("--chdir", mounts.WORKSPACE),
+        *("--chdir", layout.workspace_at),
         *_descriptor("--seccomp", descriptors.seccomp),
         *_descriptor("--json-status-fd", descriptors.status),
         "--",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localstack.ecs_agent import seccomp
+from localstack.ecs_agent import mounts, seccomp
 from localstack.ecs_agent.cgroups import ControlGroups, Group
 from localstack.ecs_agent.command import Descriptors, joined, users_of
 from localstack.ecs_agent.dial import DialService
@@ -27,6 +27,7 @@ from localstack.ecs_agent.syscalls import this_processor
 from localstack.processes import start_mark
 
 PROBE_S = 20.0
+WORKSPACE_VARIABLE = "NODUS_WORKSPACE"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class Launcher:
         # Before anything runs: whoever finds this record later knows that something may have run.
         folder.write_record(Record(order.task, {}))
         group = self.groups.create(order.sandbox_id, order.limits)
-        room = Room(isolation, users, folder, group, order.limits)
+        workspace_at = order.variables.get(WORKSPACE_VARIABLE, mounts.WORKSPACE)
+        room = Room(isolation, users, folder, group, order.limits, workspace_at)
         life, dial = socket.socketpair(), DialService(order.allowed, order.sandbox_id)
         try:
             with life[1]:

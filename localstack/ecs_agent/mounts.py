@@ -24,6 +24,21 @@ _ETC = (
     *("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted", "crypto-policies"),
 )
 _ROOT_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# Shown from the machine, made by the kernel, or the daemon's: no working folder can be there.
+_SYSTEM = ("/usr", "/etc", "/proc", "/dev", "/sys", "/run", *(f"/{name}" for name in _ROOT_LINKS))
+
+
+def can_hold_workspace(path: str) -> bool:
+    """Whether the working folder can be shown at `path`: outside of the system's folders and the daemon's.
+
+    Args:
+        path: absolute and normalized.
+    """
+    wanted = PurePosixPath(path)
+    own = [PurePosixPath(folder) for folder in (RUNTIME, DAEMON_STATE)]
+    inside = any(wanted.is_relative_to(folder) for folder in (*map(PurePosixPath, _SYSTEM), *own))
+    above = any(folder.is_relative_to(wanted) for folder in (PurePosixPath(HOME).parent, *own))
+    return wanted.is_absolute() and not inside and not above
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,7 @@ class Layout:
         etc: generated files for /etc (`write_etc`).
         home: the sandbox's private home.
         workspace: its private working folder.
+        workspace_at: where it is shown (NOD-157).
         daemon_state: the daemon's own folder.
         tmp_bytes: size of /tmp; /dev/shm gets a quarter of it.
     """
@@ -45,6 +61,7 @@ class Layout:
     etc: Path
     home: Path
     workspace: Path
+    workspace_at: str
     daemon_state: Path
     tmp_bytes: int
 
@@ -89,7 +106,9 @@ def arguments(layout: Layout) -> list[str]:
         *_tmpfs("/dev/shm", layout.tmp_bytes // 4),  # noqa: S108 - the sandbox's own
         *("--remount-ro", "/dev"),
         *_tmpfs("/tmp", layout.tmp_bytes),  # noqa: S108 - the sandbox's own
-        *("--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE),
+        *("--bind", str(layout.home), HOME),
+        *_parents(layout.workspace_at),
+        *("--bind", str(layout.workspace), layout.workspace_at),
         *("--bind", str(layout.daemon_state), DAEMON_STATE),
         *_interpreter(layout.prefix),
         *("--ro-bind", str(layout.runtime), RUNTIME),
@@ -125,7 +144,11 @@ def _etc(generated: Path) -> Iterator[str]:
 def _interpreter(prefix: Path) -> Iterator[str]:
     if prefix.is_relative_to("/usr"):
         return
-    parents = [str(parent) for parent in reversed(PurePosixPath(prefix).parents) if str(parent) != "/"]
-    taken = {"/tmp", "/home", "/opt", "/var", "/root", HOME}  # noqa: S108 - the sandbox's own
-    yield from _folders(*(parent for parent in parents if parent not in taken))
+    yield from _parents(str(prefix))
     yield from ("--ro-bind", str(prefix), str(prefix))
+
+
+def _parents(path: str) -> Iterator[str]:
+    parents = [str(parent) for parent in reversed(PurePosixPath(path).parents) if str(parent) != "/"]
+    taken = {"/tmp", "/home", "/opt", "/var", "/var/lib", "/root", HOME}  # noqa: S108 - the sandbox's own
+    yield from _folders(*(parent for parent in parents if parent not in taken))

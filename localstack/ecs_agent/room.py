@@ -26,6 +26,7 @@ class Room:
         folder: its folder, already made.
         group: its control groups.
         limits: what it may use.
+        workspace_at: where commands see their working folder; only an isolated sandbox can choose.
     """
 
     isolation: Isolation
@@ -33,6 +34,7 @@ class Room:
     folder: SandboxFolder
     group: Group
     limits: Limits
+    workspace_at: str = mounts.WORKSPACE
 
     @property
     def mode(self) -> Mode:
@@ -58,6 +60,7 @@ class Room:
             etc=self.folder.etc,
             home=self.folder.home,
             workspace=self.folder.workspace,
+            workspace_at=self.workspace_at,
             daemon_state=self.folder.daemon,
             tmp_bytes=self.limits.tmp_bytes,
         )
@@ -76,7 +79,7 @@ class Room:
             **variables,
             **self.common_environment(),
             "NODUS_STATE_DIR": mounts.DAEMON_STATE if isolated else str(self.folder.daemon),
-            "NODUS_WORKSPACE": mounts.WORKSPACE if isolated else str(self.folder.workspace),
+            "NODUS_WORKSPACE": self.workspace_at if isolated else str(self.folder.workspace),
             "NODUS_ISOLATION": json.dumps(self.isolation.to_wire()),
             "NODUS_LIMITS": json.dumps(holds.to_wire()),
             "NODUS_DIAL_FD": str(dial),

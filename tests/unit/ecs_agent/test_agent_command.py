@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from localstack.ecs_agent.cgroups import Group
 from localstack.ecs_agent.command import Descriptors, joined, users_of
 from localstack.ecs_agent.isolation import Isolation, Mode
 from localstack.ecs_agent.limits import Limits, enforced
+from localstack.ecs_agent.mounts import can_hold_workspace
 from localstack.ecs_agent.room import Room
 from localstack.ecs_agent.runtime import Runtime
 from localstack.ecs_agent.sandbox_folder import SandboxFolder
@@ -134,3 +136,25 @@ def test_links_are_not_followed_when_a_folder_is_removed(folder: SandboxFolder, 
     folder.remove()
     assert not folder.path.exists()
     assert (outside / "kept").exists()
+
+
+@pytest.mark.req("NOD-017", "NOD-157")
+@pytest.mark.parametrize("mode", ISOLATED)
+def test_the_working_folder_is_where_the_agent_wants_it(mode: Mode, folder: SandboxFolder) -> None:
+    wanted = replace(room(mode, folder), workspace_at="/work/x")
+    command = wanted.command(RUNTIME, Descriptors())
+    at = command.index(str(folder.workspace))
+    assert command[at - 1 : at + 2] == ["--bind", str(folder.workspace), "/work/x"]
+    assert command[command.index("--chdir") + 1] == "/work/x"
+    assert "/workspace" not in command
+    assert command.index("/work") < at  # made with a mode that lets commands through
+    assert wanted.environment({}, None)["NODUS_WORKSPACE"] == "/work/x"
+
+
+@pytest.mark.req("NOD-157")
+def test_no_working_folder_hides_the_system_or_the_daemon() -> None:
+    good = ("/workspace", "/work/x", "/home/agent", "/home/agent/project", "/srv", "/opt/project", "/tmp/x")
+    bad = ("/usr", "/usr/local/x", "/etc/x", "/proc/1", "/dev/shm", "/lib64/x", "/run/x", "/", "relative")
+    daemons = ("/opt", "/opt/sandboxd", "/opt/sandboxd/x", "/var", "/var/lib/sandboxd", "/home")
+    assert [path for path in good if not can_hold_workspace(path)] == []
+    assert [path for path in (*bad, *daemons) if can_hold_workspace(path)] == []
