@@ -21,6 +21,9 @@ from localstack.paths import CLOUD_PYTHON, ROOT, State
 
 START_S = 600
 
+SCRIPTS = ROOT / "tests" / "fixtures" / "scripts"
+"""What the scripted model of a session's cloud plays beside the examples."""
+
 
 @dataclass(frozen=True)
 class TestCloud:
@@ -123,7 +126,7 @@ def running_cloud() -> TestCloud | None:
 def started_cloud(config: pytest.Config) -> TestCloud:
     """A fresh one, deployed, discarded when the session ends."""
     # Tests never spend money: whatever key the person has, models are scripted.
-    cloud = new_cloud({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""})
+    cloud = new_cloud({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "NODUS_SCRIPTS": str(SCRIPTS)})
     config.add_cleanup(lambda: discard(cloud))
     cloud.run("up")
     return cloud
