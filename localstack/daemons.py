@@ -91,13 +91,17 @@ def is_free(port: int) -> bool:
     return True
 
 
+# Of the caller's environment: where home and certificates are, and what the sandboxes' agent is told by a person.
+KEPT = (
+    *("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("NODUS_SANDBOX_UNISOLATED", "NODUS_BWRAP", "NODUS_MAX_SANDBOXES"),
+)
+
+
 def base_environment(state: State) -> dict[str, str]:
-    """What every process of the cloud gets; the caller's environment, keys of providers included, stays out."""
-    kept = {
-        name: os.environ[name]
-        for name in ("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
-        if name in os.environ
-    }
+    """What every process of the cloud gets; the rest of the caller's environment, keys of providers included,
+    stays out."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     system = os.environ.get("PATH", "/usr/bin:/bin")
     return {
         **kept,

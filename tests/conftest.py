@@ -30,4 +30,8 @@ def _note(row: str, test: str, *, passed: bool) -> None:
     PROVED.mkdir(parents=True, exist_ok=True)
     path = PROVED / f"{row}.json"
     known: dict[str, bool] = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**known, test: passed}, indent=1, sort_keys=True))
+    fresh = path.with_suffix(
+        f".{os.getpid()}"
+    )  # two sessions may note at once: each file is whole at any time
+    fresh.write_text(json.dumps({**known, test: passed}, indent=1, sort_keys=True))
+    fresh.replace(path)

@@ -259,6 +259,28 @@ def test_a_sandbox_that_does_not_start_is_tried_again() -> None:
     assert [entry.task for entry in world.journal.observations("conv-1")].count("sandbox") == 1
 
 
+def test_a_daemon_that_connects_after_the_ring_is_rung_again() -> None:
+    world = World(plays([PYTHON, says("hi")]), python)
+    rung: list[str] = []
+    world.sandboxes.ring = lambda connection: bool(rung.append(connection)) or True  # type: ignore[method-assign]
+    waits = world.clock.sleep
+
+    def connects_late(seconds: float) -> None:
+        sandbox = world.kicks.journal.sandbox("conv-s1")
+        waiting = sandbox is not None and (sandbox.state, sandbox.connection) == (SandboxState.RUNNING, None)
+        if waiting and world.models.requests:
+            world.kicks.journal.sandboxes.attach("conv-s1", "late")
+        waits(seconds)
+
+    world.clock.sleep = connects_late  # type: ignore[method-assign]
+    turn = world.sandboxes.turn
+    world.clock._whenever = lambda: turn() if rung or not world.models.requests else None
+    world.admit()
+    world.settle()
+    assert rung[0] == "late"
+    assert status(world)["phase"] == "Succeeded"
+
+
 def mark(world: World) -> None:
     """Sets the stop marker, as the API does."""
     head = world.journal.conversation("conv")

@@ -61,8 +61,9 @@ def canonical(value: dict[str, Any]) -> str:
 
 def ring(session: Session) -> None:
     """Asks the daemon to look now; a bell that is not heard only costs time."""
-    if session.sandbox is not None and session.sandbox.connection is not None:
-        session.ports.bell.ring(session.sandbox.connection)
+    session.rung = session.sandbox.connection if session.sandbox else None
+    if session.rung is not None:
+        session.ports.bell.ring(session.rung)
 
 
 def wait_for(session: Session, tasks: Sequence[Task]) -> News:
@@ -72,6 +73,10 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
     while True:
         sandbox, commands, stopped = _look(session, tasks)
         over = [command.state in OVER for command in commands]
+        if sandbox.connection != session.rung and not all(over):
+            ring(
+                session
+            )  # the daemon has connected since: it may have pulled just before the commands were there
         waited = (clock.now() - started).total_seconds()
         if all(over) or stopped or waited >= WAIT_S:
             outcomes = _outcomes(session, tasks, commands)

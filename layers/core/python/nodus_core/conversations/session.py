@@ -25,7 +25,8 @@ from nodus_core.kernel.text import Text
 
 @dataclass
 class Session:
-    """State of one invocation. `fresh` are the tasks that this very invocation has claimed."""
+    """State of one invocation. `fresh` are the tasks that this very invocation has claimed, `rung` is the
+    connection whose bell it has rung for the commands that are open."""
 
     ports: Ports
     fence: Fence
@@ -39,6 +40,7 @@ class Session:
     sandbox: Sandbox | None = None
     transcript: Transcript | None = None
     fresh: set[str] = field(default_factory=set[str])
+    rung: str | None = None
 
     @property
     def scope(self) -> Scope:
