@@ -7,7 +7,7 @@ QUICK  := $(wildcard tests/unit tests/property tests/contract tests/asl tests/in
 DEPLOYED := $(wildcard tests/integration tests/e2e)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs demo deploy test check format clean
+.PHONY: help setup up down status logs demo deploy test crash coverage-spec check format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +34,14 @@ deploy: setup ## deploy again to the running local cloud, if anything changed
 	@$(CLOUD) deploy
 
 test: setup ## all tests but crash and bench; those that need a cloud get one of their own
-	@$(PY) -m localstack.tiers --parallel $(QUICK)
-	@$(PY) -m localstack.tiers $(DEPLOYED)
+	@$(PY) -m localstack.tiers --limit 600 --parallel $(QUICK)
+	@$(PY) -m localstack.tiers --limit 840 $(DEPLOYED)
+
+crash: setup ## a kill at every commit point: the outcome must equal the undisturbed one
+	@$(PY) -m localstack.tiers --limit 3600 tests/crash
+
+coverage-spec: ## rows of the catalogues with a passing test; MISSING=1 lists those without
+	@$(PY) -m tests.catalogue.coverage $(if $(MISSING),--missing)
 
 check: setup ## format, lint, types, imports
 	@$(PY) -m ruff format --check .
@@ -47,10 +53,8 @@ format: setup ## write the format, fix what lint can fix
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-# Places for what has no program yet; each becomes a target with its line of help when it has one:
-# crash: a kill at every commit point and of every process (tests/crash)
+# Place for what has no program yet; it becomes a target with its line of help when it has one:
 # bench: overhead for each step against the floor, billed operations (tests/bench)
-# coverage-spec: catalogue rows with a passing test, and those without
 
 clean: down ## stop the local cloud and remove all it holds, and what was installed
 	@rm -rf .state .venv node_modules cdk.out
