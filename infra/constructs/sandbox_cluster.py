@@ -21,8 +21,14 @@ CPU = "1024"
 MEMORY = "2048"
 # Seconds between the polite signal and the end; Fargate allows no more.
 STOP_TIMEOUT_S = 120
-# What a command may write to; the rest of the image is read-only.
-WRITABLE = {"workspace": "/workspace", "home": "/home", "tmp": "/tmp", "run": "/run"}  # noqa: S108 - the sandbox's own
+# What a command or the daemon may write to; the rest of the image is read-only.
+WRITABLE = {
+    "workspace": "/workspace",
+    "home": "/home",
+    "tmp": "/tmp",  # noqa: S108 - the sandbox's own
+    "run": "/run",
+    "daemon": "/var/lib/sandboxd",
+}
 # Docker's default capabilities that neither the daemon nor a command has a use for.
 DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP"]
 
