@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from localstack import supervise
-from localstack.endpoints import Cloud, write_private
-from localstack.paths import APP_BIN, ROOT, State
+from localstack.endpoints import Cloud
+from localstack.paths import APP_BIN, ROOT, TOOLS_BIN, State
 from localstack.processes import ProcessError, tail
 
 # Everything that a deploy depends on, below the checkout.
@@ -113,7 +113,7 @@ def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) 
 def environment() -> dict[str, str]:
     """For CDK and what it starts: Python and Node of the checkout first, no AWS settings of the caller."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-    path = os.pathsep.join([str(APP_BIN), kept.get("PATH", "/usr/bin:/bin")])
+    path = os.pathsep.join([str(APP_BIN), str(TOOLS_BIN), kept.get("PATH", "/usr/bin:/bin")])
     return {
         **kept,
         "PATH": path,
@@ -142,8 +142,3 @@ def sources() -> Iterator[Path]:
         for folder, folders, files in os.walk(top):
             folders[:] = sorted(entry for entry in folders if entry not in LEFT_OUT)
             yield from (Path(folder) / file for file in sorted(files) if not file.endswith(".pyc"))
-
-
-def remember(path: Path, value: object) -> None:
-    """Write a small private JSON file of the deployment."""
-    write_private(path, json.dumps(value) + "\n")

@@ -9,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CLOUD_PYTHON = ROOT / ".state" / "venv" / "bin" / "python"
 APP_BIN = ROOT / ".venv" / "bin"
+# `uv`, which builds the third-party layer.
+TOOLS_BIN = ROOT / ".state" / "tools" / "bin"
 
 
 @dataclass(frozen=True)

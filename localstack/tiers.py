@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from localstack.paths import ROOT
+from localstack.paths import APP_BIN, ROOT, TOOLS_BIN
 from localstack.processes import kill_below
 
 NOTHING_COLLECTED = 5
@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> int:
         print("no tests in these tiers yet")
         return 0
     folder = Path(tempfile.mkdtemp(prefix="nt-"))
+    folder.chmod(0o711)  # sandboxes run as other users, who must find their files below it, not list it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(options, folder)
@@ -50,11 +51,12 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, folder: Path) -> int:
     """Pytest in a process group of its own, so that it can be ended with all it started."""
+    path = os.pathsep.join([str(APP_BIN), str(TOOLS_BIN), os.environ.get("PATH", "/usr/bin:/bin")])
     words = ["-n", WORKERS] if options.parallel else []
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *words, *options.folders],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(folder), "PATH": path},
         start_new_session=True,
     )
     try:
