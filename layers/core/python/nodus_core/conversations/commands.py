@@ -70,6 +70,8 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
     """Outcomes of those of the tasks' commands that have ended, all of them if they end in time."""
     clock = session.ports.clock
     started, interval, probed = clock.now(), FIRST_INTERVAL_S, 0.0
+    if all(task.key in session.fresh for task in tasks):
+        clock.sleep(interval)  # they have only just been placed: no daemon can be that quick
     while True:
         sandbox, commands, stopped = _look(session, tasks)
         over = [command.state in OVER for command in commands]
@@ -175,11 +177,9 @@ def settled(session: Session, task: Task, result: Outcome) -> Task:
 
 
 def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Command], bool]:
-    journal = session.ports.journal
     sandbox_id = _place(session, tasks[0])[0]
-    sandbox = journal.sandbox(sandbox_id)
-    run = journal.run(session.open_run.uid)
-    rows = journal.commands(sandbox_id, [_place(session, task)[1] for task in tasks])
+    names = [_place(session, task)[1] for task in tasks]
+    run, sandbox, rows = session.ports.journal.progress(session.open_run.uid, sandbox_id, names)
     commands = [row for row in rows if row is not None]
     if sandbox is None or run is None or len(commands) != len(tasks):
         raise CorruptRow(f"run {session.open_run.uid}: a claimed command or its sandbox has no row")

@@ -27,9 +27,12 @@ from nodus_core.kernel.objects import (
     Task,
     Turn,
 )
+from nodus_core.kernel.states import CommandState
 from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")
+
+_OPEN = (CommandState.PENDING.value, CommandState.CLAIMED.value)
 
 
 class Journal:
@@ -109,13 +112,31 @@ class Journal:
     def command(self, sandbox: str, command: str) -> Command | None:
         return self._one(Command, keys.command_key(sandbox, command))
 
-    def commands(self, sandbox: str, names: Sequence[str]) -> list[Command | None]:
-        rows = self.store.get([keys.command_key(sandbox, name) for name in names])
-        return [None if row is None else from_row(Command, row) for row in rows]
+    def progress(
+        self, run: str, sandbox: str, names: Sequence[str]
+    ) -> tuple[Run | None, Sandbox | None, list[Command | None]]:
+        """A run's head, a sandbox and commands of it, in one read: what a worker that waits looks at.
 
-    def all_commands(self, sandbox: str) -> Iterator[Command]:
+        Each row is as it is now, and may be newer than its neighbours.
+        """
+        head, place, *rows = self.store.get(
+            [
+                keys.run_key(run),
+                keys.sandbox_key(sandbox),
+                *(keys.command_key(sandbox, name) for name in names),
+            ]
+        )
+        return (
+            None if head is None else from_row(Run, head),
+            None if place is None else from_row(Sandbox, place),
+            [None if row is None else from_row(Command, row) for row in rows],
+        )
+
+    def open_commands(self, sandbox: str) -> Iterator[Command]:
+        """Commands of a sandbox that have not ended: pending, or claimed by a daemon."""
         for row in self._rows(keys.sandbox_partition(sandbox), "cmd#"):
-            yield from_row(Command, row)
+            if row.get("state") in _OPEN:  # the ended ones are most of them, and reading a row takes its time
+                yield from_row(Command, row)
 
     # --- what is due ---
 

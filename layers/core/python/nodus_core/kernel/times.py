@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+_EXAMPLE = "2026-01-31T12:34:56.789Z"
+_LENGTH = len(_EXAMPLE)
+
 
 def stamp(moment: datetime) -> str:
     """A moment as it is stored and shown."""
@@ -10,4 +13,7 @@ def stamp(moment: datetime) -> str:
 
 def moment(text: str) -> datetime:
     """The moment that `stamp` wrote. Raises `ValueError`."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    if len(text) != _LENGTH or text[-1] != "Z":
+        raise ValueError(f"{text!r} is no moment: expected {_EXAMPLE!r} or alike")
+    # Ten times as fast as `strptime`, and every row that is read holds several.
+    return datetime.fromisoformat(text)

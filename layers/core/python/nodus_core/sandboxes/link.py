@@ -52,7 +52,7 @@ class Link:
                 self.journal.sandboxes.reboot(sandbox_id, greeting, self.clock.now())
         except ConditionFailed:
             raise _unauthorized(sandbox_id) from None
-        for command in self.journal.all_commands(sandbox_id):
+        for command in self.journal.open_commands(sandbox_id):
             if command.state is CommandState.CLAIMED and command.boot != greeting.boot:
                 self._lose(command)
 
@@ -83,9 +83,7 @@ class Link:
         given: list[tuple[Command, str]] = []
         cancel: list[str] = []
         size = 0
-        for command in self.journal.all_commands(sandbox.id):
-            if command.state not in (CommandState.PENDING, CommandState.CLAIMED):
-                continue
+        for command in self.journal.open_commands(sandbox.id):
             if command.cancel:
                 cancel.append(command.id)
             if size < MOST_PULLED_BYTES and self._claim(command, boot):

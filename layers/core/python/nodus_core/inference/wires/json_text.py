@@ -29,6 +29,7 @@ def _refuse_constant(word: str) -> NoReturn:
     raise BadJson(f"{word} is not JSON")
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _STRICT = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
@@ -62,8 +63,7 @@ def array_text(parts: Iterable[str]) -> str:
 
 def dump(value: object) -> str:
     """A value of ours as compact JSON. Characters that UTF-8 cannot hold become U+FFFD (FLD-08)."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return _SURROGATE.sub("\ufffd", text)
+    return _SURROGATE.sub("\ufffd", _COMPACT.encode(value))
 
 
 def mend_surrogates(text: str) -> str:
