@@ -28,6 +28,11 @@ class Stored:
 Text = Inline | Stored
 
 
+def inline(text: str) -> Inline | None:
+    """The text as it stands in its row; None when it is too long for that. Raises ValueError as `str.encode` does."""
+    return Inline(text) if len(text.encode()) <= INLINE_LIMIT else None
+
+
 def cut(text: str, limit: int) -> str:
     """The longest prefix of `text` that has at most `limit` bytes of UTF-8 and splits no character."""
     raw = text.encode()

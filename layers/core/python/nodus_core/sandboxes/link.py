@@ -15,6 +15,7 @@ from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Command, Sandbox
 from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.text import Inline, Text, inline
 
 ALIVE = (SandboxState.REQUESTED, SandboxState.RUNNING)
 
@@ -87,7 +88,7 @@ class Link:
             if command.cancel:
                 cancel.append(command.id)
             if size < MOST_PULLED_BYTES and self._claim(command, boot):
-                given.append((command, self.payloads.get(self._scope(sandbox), command.request)))
+                given.append((command, self._request(sandbox, command)))
                 size += len(given[-1][1].encode())
         return Pulled(tuple(given), tuple(cancel), stop=False)
 
@@ -96,16 +97,12 @@ class Link:
 
         Raises `Refusal` when the command is not this boot's.
         """
-        row = self.journal.command(sandbox.id, command)
-        if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
-            raise _not_its_own(sandbox, command)
-        if row.state is CommandState.DONE:
-            return
-        text = self.payloads.put(self._scope(sandbox), result)
+        text = inline(result) or self._kept(sandbox, boot, command, result)
         try:
             self.journal.sandboxes.finish_command(sandbox.id, command, boot, text, self.clock.now())
         except ConditionFailed as lost:
-            if lost.current[0].get("state") != CommandState.DONE.value:
+            row = lost.current[0]
+            if row.get("state") != CommandState.DONE.value or row.get("boot") != boot:
                 raise _not_its_own(sandbox, command) from None
 
     def connected(self, sandbox: Sandbox, connection: str) -> None:
@@ -114,6 +111,18 @@ class Link:
             self.journal.sandboxes.attach(sandbox.id, connection)
         except ConditionFailed:
             raise _gone(sandbox.id) from None
+
+    def _request(self, sandbox: Sandbox, command: Command) -> str:
+        if isinstance(command.request, Inline):
+            return command.request.text
+        return self.payloads.get(self._scope(sandbox), command.request)
+
+    def _kept(self, sandbox: Sandbox, boot: str, command: str, result: str) -> Text:
+        """A long result outside of its row; a command that is not this boot's is refused before it is kept."""
+        row = self.journal.command(sandbox.id, command)
+        if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
+            raise _not_its_own(sandbox, command)
+        return self.payloads.put(self._scope(sandbox), result)
 
     def _claim(self, command: Command, boot: str) -> bool:
         try:
