@@ -7,7 +7,7 @@ QUICK  := $(wildcard tests/unit tests/property tests/contract tests/asl tests/in
 DEPLOYED := $(wildcard tests/integration tests/e2e)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs demo deploy test crash coverage-spec check format clean
+.PHONY: help setup up down status logs demo deploy test crash bench coverage-spec check format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: setup ## all tests but crash and bench; those that need a cloud get one of
 crash: setup ## a kill at every commit point: the outcome must equal the undisturbed one
 	@$(PY) -m localstack.tiers --limit 3600 tests/crash
 
+bench: setup ## what a step costs, in time, billed operations and USD; BENCH="loop --json FILE" for parts
+	@PYTHONPATH=layers/core/python $(PY) -m tests.bench $(BENCH)
+
 coverage-spec: ## rows of the catalogues with a passing test; MISSING=1 lists those without
 	@$(PY) -m tests.catalogue.coverage $(if $(MISSING),--missing)
 
@@ -52,9 +55,6 @@ check: setup ## format, lint, types, imports
 format: setup ## write the format, fix what lint can fix
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
-
-# Place for what has no program yet; it becomes a target with its line of help when it has one:
-# bench: overhead for each step against the floor, billed operations (tests/bench)
 
 clean: down ## stop the local cloud and remove all it holds, and what was installed
 	@rm -rf .state .venv node_modules cdk.out

@@ -1,0 +1,107 @@
+"""The command line of the benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from localstack.testing import TestCloud
+from tests.bench import billed, costs, hotloop, latency, profiling, throughput
+from tests.bench.cloud import BenchError, measured_cloud
+from tests.bench.figures import Table
+from tests.bench.machine import Moment, machine, warning
+from tests.bench.person import Person
+from tests.bench.usage import Usage
+
+PARTS = ("loop", "billed", "latency", "throughput")
+DEPLOYED = {"billed", "latency", "throughput"}
+ROUNDS = 10
+"""Rounds of the deployed runs (`scripts/rounds.yaml`)."""
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; the exit code of the process."""
+    options = parser().parse_args(arguments)
+    begin, tables = Moment.now(), list[Table]()
+    _warn(begin)
+    try:
+        with measured_cloud(options.state, deployed=bool(DEPLOYED & set(options.parts))) as cloud:
+            for table in measured(cloud, options):
+                print(table.text(), flush=True)
+                tables.append(table)
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    end = Moment.now()
+    tables.append(machine(begin, end, {"rounds, repetitions": f"{options.rounds}, {options.repeat}"}))
+    print(tables[-1].text())
+    _warn(end)
+    if options.json:
+        options.json.write_text(json.dumps([table.record() for table in tables], indent=2) + "\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    made.add_argument(
+        "parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help="default: all of them"
+    )
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
+    made.add_argument(
+        "--state",
+        type=Path,
+        metavar="FOLDER",
+        help="state folder of a running cloud to use (started with NODUS_SCRIPTS=tests/bench/scripts);"
+        " default: one of its own",
+    )
+    made.add_argument("--rounds", type=int, default=50, help="rounds of the hot loop's runs (default: 50)")
+    made.add_argument("--repeat", type=int, default=5, help="repetitions (default: 5)")
+    made.add_argument(
+        "--at-once", type=_levels, default=[1, 8, 32], metavar="N,…", help="runs at once (default: 1,8,32)"
+    )
+    made.add_argument("--profile", action="store_true", help="with `loop`: also where the time goes")
+    return made
+
+
+def measured(cloud: TestCloud, options: argparse.Namespace) -> Iterator[Table]:
+    """The tables, each as soon as it is measured."""
+    if "loop" in options.parts:
+        yield from hotloop.measure(cloud.cloud, options.rounds, options.repeat)
+        if options.profile:
+            print(profiling.profile(None, options.rounds), profiling.profile(cloud.cloud, options.rounds))
+    if not DEPLOYED & set(options.parts):
+        return
+    person = Person(cloud)
+    try:
+        person.prepare()
+        if "billed" in options.parts:
+            yield from _billed(cloud, person, options.rounds)
+        if "latency" in options.parts:
+            yield latency.measure(cloud, person, options.repeat)
+        if "throughput" in options.parts:
+            yield from throughput.measure(cloud, person, options.at_once)
+    finally:
+        person.leave()
+
+
+def _billed(cloud: TestCloud, person: Person, rounds: int) -> Iterator[Table]:
+    counted, usage = billed.count(rounds, billed.TYPICAL_S), Usage(cloud)
+    yield billed.used_table(counted)
+    yield billed.reads_table(rounds)
+    usage.of_run(person, "Bench: 1 round")  # warms what the two that count use
+    short, long = usage.of_run(person, "Bench: 1 round"), usage.of_run(person, f"Bench: {ROUNDS} rounds")
+    yield costs.used_table(short, long, ROUNDS)
+    yield costs.cost_table(counted, short, long, ROUNDS)
+
+
+def _levels(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _warn(moment: Moment) -> None:
+    text = warning(moment)
+    if text:
+        print(text, file=sys.stderr, flush=True)
