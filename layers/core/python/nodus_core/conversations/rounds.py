@@ -3,19 +3,21 @@
 import json
 import logging
 from dataclasses import replace
+from decimal import Decimal
 
 from nodus_core.conversations import calls, commands
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.transcript import Transcript, read_transcript
-from nodus_core.conversations.turns import rest, rest_until_due
+from nodus_core.conversations.turns import rest, wait_until
 from nodus_core.inference import pricing
 from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT, Rest
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task, Usage
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
@@ -46,6 +48,7 @@ def transcript(session: Session) -> Transcript:
             session.conversation,
             session.context.model.max_tokens,
         )
+        session.owned_head()  # else it may hold what another worker has added: no request could be made of it
     return session.transcript
 
 
@@ -75,7 +78,8 @@ def round_claim(session: Session, number: int) -> Task:
         number=number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
-        reserved=bound,
+        # Where a price is unknown the call may cost anything: all that is left is reserved, and booked.
+        reserved=session.open_run.available if bound is None else bound,
         model=selection.target.shown_name,
     )
 
@@ -91,7 +95,7 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         if task.attempt >= MOST_ATTEMPTS:
-            _fail(session, task, "ModelUnavailable", "Its workers died before they could record a reply.")
+            _fail(session, task, "ModelUnavailable", "Its workers died before they could record a reply.", None)
             return None
         task = session.retake(task, resent=task.claim is not None)
     return _call(session, task, sealed(session, number))
@@ -101,7 +105,7 @@ def _call(session: Session, task: Task, request: ModelRequest) -> Directive | No
     try:
         reply = session.ports.models.call(request)
     except ModelRefusedRequest as error:
-        _fail(session, task, "ModelRequestRefused", str(error))
+        _fail(session, task, "ModelRequestRefused", str(error), ZERO)
         return None
     except (ModelUnavailable, ModelOutcomeUnknown) as error:
         return wait_for_model(session, task, error)
@@ -114,19 +118,19 @@ def wait_for_model(
 ) -> Directive | None:
     """Waits as the provider asks, then lets the call be made again, at most eight times in all."""
     log.warning("model call %s/%s, attempt %s: %s", task.run, task.key, task.attempt, error)
+    may_have_run = isinstance(error, ModelOutcomeUnknown)
     if task.attempt >= MOST_ATTEMPTS:
-        _fail(session, task, "ModelUnavailable", str(error))
+        _fail(session, task, "ModelUnavailable", str(error), None if task.resent or may_have_run else ZERO)
         return None
     delay = min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
     if isinstance(error, ModelUnavailable) and error.retry_after is not None:
         delay = max(error.retry_after, FIRST_DELAY_S)
-    may_have_run = isinstance(error, ModelOutcomeUnknown)
     if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
         session.ports.clock.sleep(delay)
         session.retake(task, resent=may_have_run)
         return None
     session.let_go(replace(task, resent=task.resent + 1) if may_have_run else task)
-    return rest_until_due(session, delay)
+    return wait_until(session, delay)
 
 
 def _record(session: Session, task: Task, request: ModelRequest, reply: ModelReply) -> None:
@@ -146,7 +150,11 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
             state=TaskState.FAILED,
             result=Result(text=session.keep(reply.message.text), is_error=True, error="ModelRefused"),
         )
-    session.record(Changes(settled=(done, *plan.refused), begun=plan.begun, commands=plan.commands))
+    try:
+        session.record(Changes(settled=(done, *plan.refused), begun=plan.begun, commands=plan.commands))
+    except ConditionFailed:
+        cut_reply(session, done)
+        return
     transcript(session).add_reply(done.key, reply.message, was_cut=was_cut)
     if plan.begun:
         commands.ring(session)
@@ -165,12 +173,24 @@ def settled_call(session: Session, task: Task, request: ModelRequest, reply: Mod
     )
 
 
-def _fail(session: Session, task: Task, error: str, message: str) -> None:
+def cut_reply(session: Session, done: Task) -> None:
+    """A reply that came in after the stop marker: nothing follows from it, but what it cost is booked.
+
+    Raises `Fenced` when the line is another's, and `ConditionFailed` when it was no stop that came between.
+    """
+    session.reload()
+    if session.open_run.stop is None:
+        raise ConditionFailed("record", {})
+    session.cut([replace(done, state=TaskState.CANCELED, calls=())])
+
+
+def _fail(session: Session, task: Task, error: str, message: str, cost: Decimal | None) -> None:
+    """The call is given up. `cost` None: it may have run, and its reserve is booked."""
     failed = replace(
         task,
         state=TaskState.FAILED,
         finished_at=session.ports.clock.now(),
         result=Result(text=session.keep(message), is_error=True, error=error),
-        cost=ZERO,
+        cost=cost,
     )
     session.record(Changes(settled=(failed,)))

@@ -74,14 +74,22 @@ class Session:
     def reload(self) -> None:
         """Reads everything anew. Raises `Fenced` when the line has another owner."""
         journal = self.ports.journal
-        head = journal.conversation(self.conversation.id)
-        if head is None or not owns(self.fence, head):
-            raise Fenced(f"line {self.conversation.id}: generation {self.fence.generation} has lost it")
+        head = self.owned_head()
         obj = journal.object(head.object)
         self.conversation = head
         self.object = obj or self.object
         self.sandbox = journal.sandbox(head.sandbox) if head.sandbox else None
         self.look_at_run(journal.run(head.run) if head.run else None)
+
+    def owned_head(self) -> Conversation:
+        """The head as it is: whatever was read before this was written under this fence, or before it.
+
+        Raises `Fenced` when the line has another owner.
+        """
+        head = self.ports.journal.conversation(self.conversation.id)
+        if head is None or not owns(self.fence, head):
+            raise Fenced(f"line {self.conversation.id}: generation {self.fence.generation} has lost it")
+        return head
 
     def look_at_run(self, run: Run | None) -> None:
         """Reads the turn and the tasks that decisions about an open run need."""

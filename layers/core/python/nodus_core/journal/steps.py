@@ -30,12 +30,13 @@ class Changes:
     """What one commit does to a run.
 
     `settled` are final tasks, in the order in which they are observed; `begun` are tasks that start now, with
-    their `commands`; `run` carries changes of the head beside the arithmetic (selection, state, attention).
+    their `commands`; `selection` is the model choice that the turn has got by them.
     """
 
     settled: Sequence[Task] = ()
     begun: Sequence[Task] = ()
     commands: Sequence[Command] = ()
+    selection: str | None = None
     more: Sequence[Operation] = ()
 
 
@@ -89,9 +90,11 @@ class Steps:
     ) -> tuple[Conversation, Run]:
         """Claims the start of a sandbox: its row, with its owner, exists before the provider makes it (FLD-10).
 
-        Condition: as `record`; the conversation has no sandbox. Raises `ConditionFailed`.
+        Condition: as `record`; the conversation's sandbox, if any, is the one seen: an earlier turn's, lost
+        since. Raises `ConditionFailed`.
         """
-        claim = Changes(begun=(task,), more=_sandbox_rows(fence, conversation, None, sandbox))
+        rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
+        claim = Changes(begun=(task,), more=rows)
         after = self.record(fence, run, claim, name="request-sandbox")
         return _owning(conversation, sandbox), after
 
@@ -115,7 +118,7 @@ class Steps:
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
         after = begin(settle(run, changes.settled), changes.begun)
-        after = replace(after, version=run.version + 1)
+        after = replace(after, version=run.version + 1, selection=changes.selection or run.selection)
         head = Put(
             stored(run_key(run.uid), after),
             when=both(fence.on_run, Equals("version", run.version), stopped),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from nodus_core.journal.codec import to_row
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, input_key, run_key, turn_key
-from nodus_core.journal.lines import DUE
+from nodus_core.journal.lines import DUE, due
 from nodus_core.journal.store import (
     Absent,
     Equals,
@@ -138,23 +138,26 @@ class Turns:
             Update(
                 conversation_key(conversation.id),
                 when=both(fence.on_conversation, Equals("ended", True), Absent("sandbox")),
+                assign={"closed": True},
                 remove=("line.claimant", "line.lease_until", "outbox", *DUE),
             ),
             *more,
         )
 
     def stop(self, conversation: Conversation, marker: StopMarker, more: Iterable[Operation]) -> None:
-        """Sets the stop marker on the conversation and its open run, and rings the bell.
+        """Sets the stop marker on the conversation and its open run, rings the bell and makes the line due.
 
         Condition: no marker yet, not ended, the open run is the one seen. From this commit on no claim of
         the run can be written. Raises `ConditionFailed`.
         """
         same_run = Absent("run") if conversation.run is None else Equals("run", conversation.run)
+        key = conversation_key(conversation.id)
         operations: list[Operation] = [
             Update(
-                conversation_key(conversation.id),
+                key,
                 when=both(Present(), Absent("stop"), Equals("ended", False), same_run),
-                assign={"stop": to_row(marker), "outbox": "line"},
+                # Due at once: a line that rests without a due time would else depend on a kick to see it.
+                assign={"stop": to_row(marker), "outbox": "line", **due(key.pk, marker.at)},
                 add={"bell": 1},
             ),
             *more,
