@@ -11,7 +11,7 @@ from nodus_core.conversations.transcript import tool_result
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import Ask
+from nodus_core.kernel.decide import CUT, Ask
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
 from nodus_core.kernel.progress import fits
@@ -57,7 +57,7 @@ def place(session: Session, calls: Sequence[PlannedCall]) -> None:
     """Begins calls of the last message that have not begun."""
     key = ids.round_key(session.open_run.rounds)
     parent, message = session.tasks[key], rounds.transcript(session).replies[key]
-    was_cut = parent.result is not None and parent.result.error is not None
+    was_cut = parent.result is not None and parent.result.error == CUT
     refused, begun, rows = _tasks(session, parent, tuple(calls[:MOST_AT_ONCE]), message, was_cut=was_cut)
     session.record(Changes(settled=refused, begun=begun, commands=rows))
     if begun:
@@ -195,10 +195,16 @@ def _refused(session: Session, task: Task, text: str) -> Task:
 
 
 def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
-    """A task of a stopped run: what it really came to is kept, whatever else is canceled."""
-    if result is not None and result.state in (TaskState.UNCERTAIN, TaskState.COMPLETED):
-        return commands.settled(session, task, result)
-    return replace(task, state=TaskState.CANCELED, finished_at=session.ports.clock.now())
+    """A task of a stopped run: what it really came to is kept; what was ended for the stop is canceled.
+
+    A model call that is still open here may have run, so its reserve is booked, unless nobody was making it.
+    """
+    now = session.ports.clock.now()
+    if result is None:
+        cost = ZERO if task.claim is None else task.cost
+        return replace(task, state=TaskState.CANCELED, finished_at=now, cost=cost)
+    done = commands.settled(session, task, result)
+    return replace(done, state=TaskState.CANCELED) if result.error == "Cancelled" else done
 
 
 def _sandbox(session: Session) -> str:

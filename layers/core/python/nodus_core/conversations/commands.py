@@ -7,18 +7,22 @@ claimed in the journal ─► ring ─► look at the rows with a growing interv
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from nodus_core.conversations.session import Session
 from nodus_core.journal.ports import TaskReport
 from nodus_core.kernel import ids
-from nodus_core.kernel.errors import ConditionFailed, CorruptRow
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.objects import Command, Result, Sandbox, Task
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
 from nodus_core.sandboxes.tools import Order
+
+log = logging.getLogger(__name__)
 
 WAIT_S = 10.0
 """Seconds for which a worker waits for commands before it lets the line rest (design: hot loop)."""
@@ -26,8 +30,19 @@ WAIT_S = 10.0
 FIRST_INTERVAL_S = 0.01
 LAST_INTERVAL_S = 0.5
 
+FILE_TIME_S = 60
+"""Seconds that a command without a time-out of its own may take: reading or writing a file."""
+
+SILENCE_S = 180
+"""Seconds beyond a command's time-out after which its daemon's silence counts as the loss of the sandbox."""
+
+BELIEVED_MISSING_S = 60.0
+"""Seconds after a task's start within which the provider may not know it yet."""
+
 PROBE_S = 5.0
 """Seconds without news after which the provider is asked whether the sandbox's task still runs."""
+
+STARTED = (SandboxState.REQUESTED, SandboxState.RUNNING)
 
 OVER = (CommandState.DONE, CommandState.LOST, CommandState.WITHDRAWN)
 
@@ -51,6 +66,7 @@ def new_command(session: Session, sandbox: str, key: str, order: Order) -> Comma
         digest=ids.digest(canonical({"kind": order.kind, "request": order.request})),
         state=CommandState.PENDING,
         created_at=session.ports.clock.now(),
+        limit_s=int(order.request.get("timeoutS", FILE_TIME_S)) + SILENCE_S,
     )
 
 
@@ -63,7 +79,10 @@ def ring(session: Session) -> None:
     """Asks the daemon to look now; a bell that is not heard only costs time."""
     session.rung = session.sandbox.connection if session.sandbox else None
     if session.rung is not None:
-        session.ports.bell.ring(session.rung)
+        try:
+            session.ports.bell.ring(session.rung)
+        except NodusError as error:
+            log.warning("the bell of sandbox %s was not rung: %s", session.conversation.sandbox, error)
 
 
 def wait_for(session: Session, tasks: Sequence[Task]) -> News:
@@ -76,9 +95,8 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
         sandbox, commands, stopped = _look(session, tasks)
         over = [command.state in OVER for command in commands]
         if sandbox.connection != session.rung and not all(over):
-            ring(
-                session
-            )  # the daemon has connected since: it may have pulled just before the commands were there
+            # The daemon has connected since: it may have pulled just before the commands were there.
+            ring(session)
         waited = (clock.now() - started).total_seconds()
         if all(over) or stopped or waited >= WAIT_S:
             outcomes = _outcomes(session, tasks, commands)
@@ -87,6 +105,9 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
             return News(outcomes, stopped)
         if sandbox.state is SandboxState.GONE:
             write_off(session, sandbox, commands)
+            continue
+        if any(_is_silent(command, clock.now()) for command in commands):
+            give_up(session, "its daemon has said nothing of a command long after the command's time-out")
             continue
         if waited - probed >= PROBE_S:
             probed = waited
@@ -124,9 +145,24 @@ def probe(session: Session, sandbox: Sandbox) -> None:
     task = sandbox.task or session.ports.tasks.find(sandbox.id)
     if task is None and sandbox.state is SandboxState.REQUESTED:
         return
-    report = TaskReport("missing") if task is None else session.ports.tasks.state(task)
+    try:
+        report = TaskReport("missing") if task is None else session.ports.tasks.state(task)
+    except NodusError as error:
+        log.warning("the task of sandbox %s could not be asked for: %s", sandbox.id, error)
+        return
+    age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
+    if report.phase == "missing" and sandbox.state in STARTED and age < BELIEVED_MISSING_S:
+        return
     if report.phase in ("stopped", "missing"):
-        session.ports.journal.sandboxes.gone(sandbox.id, report.reason or f"its task is {report.phase}")
+        record_gone(session, sandbox, report.reason or f"its task is {report.phase}")
+
+
+def record_gone(session: Session, sandbox: Sandbox, reason: str) -> None:
+    """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again."""
+    try:
+        session.ports.journal.sandboxes.gone(sandbox.id, reason, only=(sandbox.state,))
+    except ConditionFailed:
+        log.info("sandbox %s is no longer %s", sandbox.id, sandbox.state)
 
 
 def end_task(session: Session, sandbox: Sandbox, reason: str) -> None:
@@ -141,7 +177,7 @@ def give_up(session: Session, reason: str) -> None:
     if session.sandbox is None:
         raise CorruptRow(f"conversation {session.conversation.id}: commands without a sandbox")
     end_task(session, session.sandbox, reason)
-    session.ports.journal.sandboxes.gone(session.sandbox.id, reason)
+    record_gone(session, session.sandbox, reason)
 
 
 def write_off(session: Session, sandbox: Sandbox, commands: Sequence[Command]) -> None:
@@ -174,6 +210,10 @@ def settled(session: Session, task: Task, result: Outcome) -> Task:
             dropped_bytes=result.dropped_bytes,
         ),
     )
+
+
+def _is_silent(command: Command, now: datetime) -> bool:
+    return command.state not in OVER and now >= command.created_at + timedelta(seconds=command.limit_s)
 
 
 def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Command], bool]:

@@ -37,7 +37,7 @@ class Context:
     parallelism: int = 0
     state_dir: str | None = None
     cpu: int = 1
-    memory: int = 1024
+    memory: int = 2048
 
     def to_json(self) -> str:
         """The text that is stored with the conversation."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
-from nodus_core.conversations.removal import is_closed, purge
+from nodus_core.conversations.removal import purge
 from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, missing
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
@@ -40,7 +40,7 @@ class Control:
         spec = self.shelf.spec(obj)
         obj = self._mark(obj)
         head = self.shelf.journal.conversation(obj.uid)
-        if head is None or is_closed(head):
+        if head is None or head.closed:
             try:
                 purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
             except ConditionFailed as lost:

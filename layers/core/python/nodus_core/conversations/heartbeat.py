@@ -7,7 +7,7 @@ from types import TracebackType
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.ports import Clock
-from nodus_core.kernel.errors import ConditionFailed, RetryableError
+from nodus_core.kernel.errors import ConditionFailed, NodusError
 
 PERIOD_S = 10.0
 """Seconds between renewals: a third of the lease, so that two may fail."""
@@ -42,5 +42,5 @@ class Heartbeat:
             except ConditionFailed:
                 log.info("line %s is another's now; no more renewals", self._fence.conversation)
                 return
-            except RetryableError as error:
+            except NodusError as error:
                 log.warning("lease of line %s was not renewed: %s", self._fence.conversation, error)

@@ -25,11 +25,12 @@ class Kicks:
         nothing; a line that has moved on since is left alone.
         """
         head, now = self.journal.conversation(conversation), self.clock.now()
-        if head is None or (head.ended and head.sandbox is None and head.line.lease_until is None):
+        if head is None or head.closed:
             return False
         if dead_generation is None:
             if head.line.lease_until is not None and head.line.lease_until > now:
-                return False  # whoever holds it looks by itself
+                self.journal.lines.ring(head)
+                return False  # whoever holds it looks once more before it rests
         elif head.line.generation != dead_generation or head.line.kicks >= MOST_DEAD_KICKS:
             return False
         try:

@@ -1,24 +1,30 @@
 """What comes before the first model call of a run: its sandbox and its setup."""
 
+import logging
 import secrets
 from dataclasses import replace
 
 from nodus_core.conversations import commands
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
-from nodus_core.conversations.turns import rest_until_due
+from nodus_core.conversations.turns import rest_until_due, wait_until
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
-from nodus_core.kernel.errors import ConditionFailed, CorruptRow
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
 from nodus_core.kernel.objects import Command, Result, Sandbox, Task
 from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
 from nodus_core.sandboxes.tools import exec_order
+
+log = logging.getLogger(__name__)
 
 START_WAIT_S = 10.0
 """Seconds that a worker waits for a new sandbox's daemon before it lets the line rest."""
 
 PROBE_S = 2.0
 """Seconds between questions to the provider whether the task that is to come up has ended."""
+
+NO_ROOM_S = 15.0
+"""Seconds until a start that the provider had no room for is tried again."""
 
 START_LIMIT_S = 300.0
 """Seconds after which a sandbox that has not come up counts as failed."""
@@ -43,8 +49,22 @@ def start_sandbox(session: Session, task: Task | None) -> Directive | None:
     if sandbox is None:
         raise CorruptRow(f"task {task.run}/{task.key}: its sandbox has no row")
     if sandbox.task is None and sandbox.state is SandboxState.REQUESTED:
-        _launch(session, sandbox)
+        try:
+            _launch(session, sandbox)
+        except TerminalError as error:
+            commands.record_gone(session, sandbox, str(error))
+        except RetryableError as error:
+            return _no_room(session, sandbox, error)
     return _await(session, task, sandbox.id)
+
+
+def _no_room(session: Session, sandbox: Sandbox, error: RetryableError) -> Directive | None:
+    """The provider has no capacity now: tried again until the start has taken too long."""
+    log.warning("sandbox %s cannot start yet: %s", sandbox.id, error)
+    if (session.ports.clock.now() - sandbox.created_at).total_seconds() >= START_LIMIT_S:
+        commands.record_gone(session, sandbox, str(error))
+        return None
+    return wait_until(session, NO_ROOM_S)
 
 
 def run_setup(session: Session, task: Task | None) -> Directive | None:
@@ -137,7 +157,7 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
         session.ports.journal.sandboxes.note_task(sandbox.id, existing)
         return
     code = secrets.token_urlsafe(24)
-    session.ports.journal.sandboxes.issue_code(sandbox.id, ids.digest(code))
+    session.ports.journal.sandboxes.issue_code(session.fence, sandbox.id, ids.digest(code))
     task = session.ports.tasks.run(
         sandbox.id,
         {
@@ -168,7 +188,7 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
             return _start_failed(session, task, sandbox)
         waited = (clock.now() - started).total_seconds()
         if waited >= START_WAIT_S or session.remaining() < START_WAIT_S:
-            return _rest_for_start(session, task, sandbox)
+            return _rest_for_start(session, sandbox)
         if waited - probed >= PROBE_S:
             probed = waited
             commands.probe(session, sandbox)
@@ -182,11 +202,11 @@ def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
     session.record(Changes(settled=(done,), more=session.projected(status)))
 
 
-def _rest_for_start(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:
+def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:
     age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
     commands.probe(session, sandbox)
     if age >= START_LIMIT_S:
-        session.ports.journal.sandboxes.gone(sandbox.id, f"no daemon after {START_LIMIT_S:.0f} s")
+        commands.record_gone(session, sandbox, f"no daemon after {START_LIMIT_S:.0f} s")
         return None
     try:
         session.ports.journal.sandboxes.want_sandbox(sandbox.id)

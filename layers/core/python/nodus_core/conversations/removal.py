@@ -19,16 +19,9 @@ from nodus_core.journal.keys import (
 )
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
-from nodus_core.journal.store import MOST_OPERATIONS, Absent, Delete, Equals, Key, Operation, both
+from nodus_core.journal.store import MOST_OPERATIONS, Delete, Equals, Key, Operation
 from nodus_core.kernel import ids
 from nodus_core.kernel.objects import Conversation, Object
-
-_CLOSED = both(Equals("ended", True), Absent("sandbox"), Absent("line.lease_until"))
-
-
-def is_closed(head: Conversation) -> bool:
-    """Whether nothing works on a conversation any more and nothing of it is left to be cleared."""
-    return head.ended and head.sandbox is None and head.line.lease_until is None
 
 
 def purge(
@@ -37,16 +30,17 @@ def purge(
     """Removes all that a run has left, the object and its conversation's head last and together.
 
     `fence`: the worker that holds the ended line; without one, the line must be closed. May be repeated after a
-    crash at any point. Raises `ConditionFailed` when the line is another's or the run is gone already,
+    crash at any point: nothing that a repetition reads is removed before the last commit. Raises `ConditionFailed` when the line is another's or the run is gone already,
     `StoreUnavailable`.
     """
     head = journal.conversation(obj.uid)
-    payloads.delete_scope(Scope(obj.key.org, obj.uid))
     last: list[Operation] = []
     if head is not None:
         for pk in _partitions(head):
             _clear(journal, pk)
-        last.append(Delete(conversation_key(head.id), when=fence.on_conversation if fence else _CLOSED))
+        held = fence.on_conversation if fence else Equals("closed", True)
+        last.append(Delete(conversation_key(head.id), when=held))
+    payloads.delete_scope(Scope(obj.key.org, obj.uid))
     journal.objects.remove(obj, clock.now(), *last)
 
 

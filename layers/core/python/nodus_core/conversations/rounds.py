@@ -95,7 +95,9 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         if task.attempt >= MOST_ATTEMPTS:
-            _fail(session, task, "ModelUnavailable", "Its workers died before they could record a reply.", None)
+            _fail(
+                session, task, "ModelUnavailable", "Its workers died before they could record a reply.", None
+            )
             return None
         task = session.retake(task, resent=task.claim is not None)
     return _call(session, task, sealed(session, number))

@@ -22,6 +22,7 @@ from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import NOT_OFFERED, Rest
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
@@ -44,18 +45,20 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
         return AGAIN
     request = _request(session, families)
     if task is None:
-        task = _task(session, pricing.upper_bound(request), request.target.shown_name)
+        bound = pricing.upper_bound(request)
+        reserve = session.open_run.available if bound is None else bound
+        task = _task(session, reserve, request.target.shown_name)
         if not fits(session.open_run, task.reserved or ZERO):
             return rest(session, Rest("MaxCostReached"))
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         task = session.retake(task, resent=task.claim is not None)
     # A reply that no worker lives to record must not be asked for without end.
-    reply = _ask_router(session, request) if task.attempt <= rounds.MOST_ATTEMPTS else None
-    if reply is None:
+    if task.attempt > rounds.MOST_ATTEMPTS:
         _settle(session, task, routing.fallback(families))
-    else:
-        _settle(session, rounds.settled_call(session, task, request, reply), routing.routed(reply, families))
+        return None
+    done, reply = _ask_router(session, task, request)
+    _settle(session, done, routing.routed(reply, families) if reply else routing.fallback(families))
     return None
 
 
@@ -83,12 +86,15 @@ def _request(session: Session, families: Sequence[Family]) -> ModelRequest:
     return routing.routing_request(text, families, session.ports.models.router(), prefix)
 
 
-def _ask_router(session: Session, request: ModelRequest) -> ModelReply | None:
+def _ask_router(session: Session, task: Task, request: ModelRequest) -> tuple[Task, ModelReply | None]:
+    """The router's reply, None without one; the task carries what the call cost, None where it may have run."""
     try:
-        return session.ports.models.call(request)
+        reply = session.ports.models.call(request)
     except (ModelRefusedRequest, ModelUnavailable, ModelOutcomeUnknown) as error:
         log.warning("router of run %s: %s; the fallback serves the turn", session.open_run.uid, error)
-        return None
+        may_have_run = isinstance(error, ModelOutcomeUnknown) or task.resent > 0
+        return replace(task, cost=None if may_have_run else ZERO), None
+    return rounds.settled_call(session, task, request, reply), reply
 
 
 def _refuse(session: Session, task: Task, error: ModelNotOffered) -> None:
@@ -103,13 +109,16 @@ def _refuse(session: Session, task: Task, error: ModelNotOffered) -> None:
 
 
 def _settle(session: Session, task: Task, choice: routing.Choice) -> None:
-    """Records the choice with the routing step; without a reply the step cost nothing that we know of."""
+    """Records the choice with the routing step; its cost stands on the task, unknown where it may have run."""
     target = session.ports.models.target(session.context.model, choice.family)
-    session.run = replace(session.open_run, selection=Selection(target, choice.chosen_by).to_json())
     done = replace(
         task,
         state=TaskState.COMPLETED,
         finished_at=task.finished_at or session.ports.clock.now(),
         result=Result(text=session.keep(f"{target.shown_name} ({choice.chosen_by})")),
     )
-    session.record(Changes(settled=(done,)))
+    selection = Selection(target, choice.chosen_by).to_json()
+    try:
+        session.record(Changes(settled=(done,), selection=selection))
+    except ConditionFailed:
+        rounds.cut_reply(session, done)

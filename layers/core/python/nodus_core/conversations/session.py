@@ -5,6 +5,7 @@ The sight is kept current by the worker's own commits; when a condition fails, i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from nodus_core.conversations.context import Context
@@ -20,7 +21,11 @@ from nodus_core.kernel.decide import Decision, Plan, View, decide
 from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.objects import Claim, Conversation, Object, Run, Sandbox, Task, Turn
 from nodus_core.kernel.progress import begin, settle
+from nodus_core.kernel.projection import resumed
 from nodus_core.kernel.text import Text
+
+STUCK = "InternalError"
+"""The reason shown while workers keep failing over a run."""
 
 
 @dataclass
@@ -31,7 +36,6 @@ class Session:
     ports: Ports
     fence: Fence
     remaining: Callable[[], float]
-    context: Context
     object: Object
     conversation: Conversation
     run: Run | None = None
@@ -41,6 +45,11 @@ class Session:
     transcript: Transcript | None = None
     fresh: set[str] = field(default_factory=set[str])
     rung: str | None = None
+
+    @cached_property
+    def context(self) -> Context:
+        """The settings that the run has pinned; read when they are first needed, for ending a run needs none."""
+        return Context.from_json(self.text(self.conversation.context))
 
     @property
     def scope(self) -> Scope:
@@ -64,12 +73,17 @@ class Session:
     def view(self) -> View:
         return View(
             conversation=self.conversation,
-            plan=Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus"),
+            plan=self._plan(),
             run=self.run,
             tasks=self.tasks,
             sandbox=self.sandbox,
             prepared=self.turn is not None and self.turn.number > 1,
         )
+
+    def _plan(self) -> Plan:
+        if self.run is None or self.conversation.stop is not None:
+            return Plan(setup=False, routed=False)
+        return Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus")
 
     def reload(self) -> None:
         """Reads everything anew. Raises `Fenced` when the line has another owner."""
@@ -79,6 +93,7 @@ class Session:
         self.conversation = head
         self.object = obj or self.object
         self.sandbox = journal.sandbox(head.sandbox) if head.sandbox else None
+        self.transcript = None  # it may hold what was not committed
         self.look_at_run(journal.run(head.run) if head.run else None)
 
     def owned_head(self) -> Conversation:
@@ -117,7 +132,9 @@ class Session:
         return decide(replace(self.view(), run=run, tasks=tasks))
 
     def record(self, changes: Changes) -> None:
-        """Settles and claims in one commit; the sight follows it."""
+        """Settles and claims in one commit; the sight follows it. A run that was shown as stuck goes on."""
+        if self.object.status.get("reason") == STUCK:
+            changes = replace(changes, more=(*changes.more, *self.projected(resumed(self.object.status))))
         self.run = self.ports.journal.steps.record(self.fence, self.open_run, changes)
         self._follow((*changes.settled, *changes.begun))
         self.fresh |= {task.key for task in changes.begun}

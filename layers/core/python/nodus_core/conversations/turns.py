@@ -4,23 +4,33 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
-from nodus_core.conversations.commands import end_task
+from nodus_core.conversations.commands import end_task, probe
 from nodus_core.conversations.ports import DONE, REST, Directive
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
 from nodus_core.inference.errors import ModelNotOffered
+from nodus_core.journal.lines import LEASE
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
-from nodus_core.kernel.states import RunState, SandboxState, TurnState
+from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
 
 PROMPT_PREVIEW = 1024
 """Bytes of a turn's prompt in `status.turns` (NODQ-24)."""
+
+MESSAGE_LIMIT = 1024
+"""Bytes of a failed step's text in `status.message`."""
+
+RELEASE_WAIT_S = 5.0
+"""Seconds that a worker waits for a sandbox's task to end before it lets the line go."""
+
+RELEASE_LOOK_S = 15.0
+"""Seconds until it is looked at again; the event of the task's end may come first."""
 
 WAITS = {
     "MessageWait": "The run waits for a message.",
@@ -98,11 +108,21 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
         chosen_by=chosen.chosen_by if chosen else None,
     )
     after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
-    status = projection.answered(session.object.status, after, turn, now)
+    message = _failure(session) if decision.state is TurnState.FAILED else None
+    status = projection.answered(session.object.status, after, turn, now, message)
     session.conversation = session.ports.journal.turns.finish_turn(
         session.fence, head, run, turn, session.projected(status), ends=decision.ends
     )
     session.run, session.turn, session.tasks = None, None, {}
+
+
+def _failure(session: Session) -> str | None:
+    """What the step that failed the turn says."""
+    failed = [task for task in session.tasks.values() if task.state is TaskState.FAILED and task.result]
+    if not failed:
+        return None
+    last = max(failed, key=lambda task: task.finished_at or task.started_at)
+    return preview(last.result.text, MESSAGE_LIMIT) if last.result and last.result.text else None
 
 
 def end(session: Session) -> None:
@@ -123,11 +143,26 @@ def release(session: Session, sandbox_id: str) -> Directive | None:
         ports.journal.sandboxes.release(sandbox_id)
     if sandbox.state is not SandboxState.GONE:
         end_task(session, sandbox, "the run has ended")
-        ports.journal.sandboxes.gone(sandbox_id, "released")
+        if not _is_gone(session, sandbox_id):
+            return wait_until(session, RELEASE_LOOK_S)
     ports.journal.sandboxes.disown(session.fence, sandbox_id)
     session.conversation = replace(session.conversation, sandbox=None)
     session.sandbox = replace(sandbox, state=SandboxState.GONE)
     return None
+
+
+def _is_gone(session: Session, sandbox_id: str) -> bool:
+    """Whether the sandbox's task has ended; looked at for a few seconds."""
+    clock, started, interval = session.ports.clock, session.ports.clock.now(), 0.05
+    while True:
+        sandbox = session.ports.journal.sandbox(sandbox_id)
+        if sandbox is None or sandbox.state is SandboxState.GONE:
+            return True
+        probe(session, sandbox)
+        if (clock.now() - started).total_seconds() >= RELEASE_WAIT_S:
+            return False
+        clock.sleep(interval)
+        interval = min(interval * 2, 1.0)
 
 
 def close(session: Session) -> Directive:
@@ -169,6 +204,16 @@ def rest_until_due(session: Session, seconds: float) -> Directive:
     due = session.ports.clock.now() + timedelta(seconds=seconds)
     session.ports.journal.lines.rest(session.fence, session.conversation.bell, due)
     return REST
+
+
+def wait_until(session: Session, seconds: float) -> Directive:
+    """Lets the line go; its execution looks again after `seconds`, or the sweeper if that has died.
+
+    A kick in between starts another execution, and this one ends when it wakes under its old generation.
+    """
+    at = session.ports.clock.now() + timedelta(seconds=seconds)
+    session.ports.journal.lines.rest(session.fence, session.conversation.bell, at + LEASE)
+    return Directive("soon", at)
 
 
 def _unresolved(session: Session) -> list[projection.Status]:

@@ -2,18 +2,20 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from nodus_core.conversations import calls, preparation, rounds, routing, turns
-from nodus_core.conversations.context import Context
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
-from nodus_core.conversations.session import Session, owns
+from nodus_core.conversations.session import STUCK, Session, owns
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.payloads import Scope
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import projection as show
+from nodus_core.journal.store import Operation
 from nodus_core.kernel import decide as to
-from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Fenced
+from nodus_core.kernel import projection
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Fenced, StoreUnavailable
 from nodus_core.kernel.objects import Conversation, Run
 
 ENOUGH_S = 60.0
@@ -70,7 +72,7 @@ class Worker:
             except ConditionFailed:
                 continue
             return head, run, head.line.failures > before.line.failures
-        raise CorruptRow(f"line {fence.conversation} could not be taken: its conditions never hold")
+        raise StoreUnavailable(f"line {fence.conversation} could not be taken: it changes all the time")
 
     def _back_off(self, fence: Fence, head: Conversation) -> Directive:
         """A line whose workers keep dying is tried ever more rarely: the sweeper starts the next try."""
@@ -80,7 +82,7 @@ class Worker:
         for _ in range(MOST_LOST_RACES):
             due = self.ports.clock.now() + timedelta(seconds=delay)
             try:
-                journal.lines.rest(fence, head.bell, due, failures=failures)
+                journal.lines.rest(fence, head.bell, due, *self._stuck(head, failures), failures=failures)
             except ConditionFailed:
                 now = journal.conversation(head.id)
                 if now is None or not owns(fence, now):
@@ -91,15 +93,26 @@ class Worker:
                 return REST
         return REST  # the lease ends, and the sweeper looks again
 
+    def _stuck(self, head: Conversation, failures: int) -> tuple[Operation, ...]:
+        """Shows a person that the run does not go on; the log says why."""
+        obj, now = self.ports.journal.object(head.object), self.ports.clock.now()
+        if obj is None or obj.status.get("phase") not in ("Queued", "Running", "Waiting"):
+            return ()
+        message = (
+            f"Its worker has failed {failures} times in a row; it is tried again ever more rarely. The log of the "
+            "line function says why. The run can be cancelled."
+        )
+        status = projection.waiting(obj.status, STUCK, message)
+        stuck = replace(obj, status=status, version=next_version(obj.version, now))
+        return show(stuck, now)
+
     def _session(
         self, fence: Fence, remaining: Callable[[], float], head: Conversation, run: Run | None
     ) -> Session:
-        scope = Scope(head.object.org, head.id)
         obj = self.ports.journal.object(head.object)
         if obj is None:
             raise CorruptRow(f"conversation {head.id}: its object {head.object.name!r} is gone")
-        context = Context.from_json(self.ports.payloads.get(scope, head.context))
-        session = Session(self.ports, fence, remaining, context, obj, head)
+        session = Session(self.ports, fence, remaining, obj, head)
         session.sandbox = self.ports.journal.sandbox(head.sandbox) if head.sandbox else None
         session.look_at_run(run)
         return session

@@ -13,6 +13,7 @@ from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, due_shard, run_key
 from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Present, Row, Update, both
 from nodus_core.journal.writer import Writer
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Hold, Line, Run
 from nodus_core.kernel.times import stamp
 
@@ -67,6 +68,24 @@ class Lines:
             ),
         )
         return generation
+
+    def ring(self, conversation: Conversation) -> None:
+        """Tells whoever holds the line that there is something to look at. Condition: the generation is the same.
+
+        A line whose generation has changed is looked at anyhow.
+        """
+        try:
+            self._writer.commit(
+                "ring",
+                Update(
+                    conversation_key(conversation.id),
+                    when=Equals("line.generation", conversation.line.generation),
+                    add={"bell": 1},
+                    remove=("outbox",),
+                ),
+            )
+        except ConditionFailed:
+            return
 
     def take(
         self, conversation: Conversation, run: Run | None, fence: Fence, now: datetime

@@ -10,10 +10,12 @@ from datetime import datetime
 
 from nodus_core.journal.codec import to_value
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.keys import command_key, conversation_key, sandbox_key
+from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
 from nodus_core.journal.store import (
     Absent,
     Both,
+    Check,
+    Delete,
     Either,
     Equals,
     OneOf,
@@ -28,6 +30,7 @@ from nodus_core.kernel.text import Text
 from nodus_core.kernel.times import stamp
 
 ALIVE = (SandboxState.REQUESTED.value, SandboxState.RUNNING.value)
+BEFORE_GONE = (SandboxState.REQUESTED, SandboxState.RUNNING, SandboxState.RELEASING)
 UNFINISHED = (CommandState.PENDING.value, CommandState.CLAIMED.value)
 
 
@@ -57,8 +60,12 @@ class Sandboxes:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def issue_code(self, sandbox: str, enrol_hash: str) -> None:
-        """Keeps the hash of the enrolment code that the next task gets. Condition: no task, not enrolled."""
+    def issue_code(self, fence: Fence, sandbox: str, enrol_hash: str) -> None:
+        """Keeps the hash of the enrolment code that the next task gets.
+
+        Condition: the fence holds (else a late worker could replace a code that was handed out since), no task
+        is noted, no daemon has enrolled.
+        """
         self._writer.commit(
             "issue-code",
             Update(
@@ -69,6 +76,7 @@ class Sandboxes:
                 assign={"enrol_hash": enrol_hash},
                 remove=("outbox",),
             ),
+            Check(conversation_key(fence.conversation), fence.on_conversation),
         )
 
     def note_task(self, sandbox: str, task: str) -> None:
@@ -82,7 +90,7 @@ class Sandboxes:
             ),
         )
 
-    def enrol(self, sandbox: str, enrol_hash: str, greeting: Greeting, now: datetime) -> None:
+    def enrol(self, sandbox: str, enrol_hash: str, greeting: Greeting) -> None:
         """Binds the daemon's token to the sandbox and shows it running.
 
         Condition: the code is right, the sandbox is alive, no other token is bound.
@@ -100,20 +108,19 @@ class Sandboxes:
                     "token_hash": greeting.token_hash,
                     **greeting.to_fields(),
                     "state": SandboxState.RUNNING.value,
-                    "seen_at": stamp(now),
                     "outbox": "sandbox",
                 },
             ),
         )
 
-    def reboot(self, sandbox: str, greeting: Greeting, now: datetime) -> None:
+    def reboot(self, sandbox: str, greeting: Greeting) -> None:
         """A daemon that came up again under its token. Condition: the token is bound, the sandbox alive."""
         self._writer.commit(
             "reboot",
             Update(
                 sandbox_key(sandbox),
                 when=both(Equals("token_hash", greeting.token_hash), OneOf("state", ALIVE)),
-                assign={**greeting.to_fields(), "seen_at": stamp(now)},
+                assign=greeting.to_fields(),
                 remove=("outbox",),
             ),
         )
@@ -127,17 +134,6 @@ class Sandboxes:
                 when=OneOf("state", ALIVE),
                 assign={"connection": connection},
                 remove=("outbox",),
-            ),
-        )
-
-    def detach(self, sandbox: str, connection: str) -> None:
-        """Forgets a closed connection. Condition: it is the one that is kept."""
-        self._writer.commit(
-            "detach",
-            Update(
-                sandbox_key(sandbox),
-                when=Equals("connection", connection),
-                remove=("connection", "outbox"),
             ),
         )
 
@@ -164,13 +160,13 @@ class Sandboxes:
             ),
         )
 
-    def gone(self, sandbox: str, reason: str) -> None:
-        """The task has ended. Condition: it is not recorded as gone yet; the first reason stays."""
+    def gone(self, sandbox: str, reason: str, *, only: tuple[SandboxState, ...] = BEFORE_GONE) -> None:
+        """The task has ended. Condition: the sandbox is in one of the states `only`; the first reason stays."""
         self._writer.commit(
             "sandbox-gone",
             Update(
                 sandbox_key(sandbox),
-                when=OneOf("state", (*ALIVE, SandboxState.RELEASING.value)),
+                when=OneOf("state", tuple(state.value for state in only)),
                 assign={"state": SandboxState.GONE.value, "reason": reason, "outbox": "sandbox"},
                 remove=("connection",),
             ),
@@ -228,6 +224,10 @@ class Sandboxes:
                 assign={"state": CommandState.LOST.value, "finished_at": stamp(now)},
             ),
         )
+
+    def close_command(self, sandbox: str, command: str) -> None:
+        """Takes the mark of open commands away from one that has ended: it never opens again, so no condition."""
+        self._writer.commit("close-command", Delete(open_command_key(sandbox, command)))
 
     def withdraw_command(self, sandbox: str, command: str, now: datetime) -> None:
         """It will never be run. Condition: no daemon has claimed it."""

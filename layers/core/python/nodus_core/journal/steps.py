@@ -14,6 +14,7 @@ from nodus_core.journal.keys import (
     command_key,
     conversation_key,
     observation_key,
+    open_command_key,
     run_key,
     sandbox_key,
     task_key,
@@ -153,6 +154,8 @@ def _settled(run: Run, task: Task) -> Put:
 def _commands(commands: Iterable[Command]) -> Iterable[Put]:
     for command in commands:
         yield Put(stored(command_key(command.sandbox, command.id), command), when=Absent())
+        mark = open_command_key(command.sandbox, command.id)
+        yield Put({"pk": mark.pk, "sk": mark.sk, "command": command.id})
 
 
 def _sandbox_rows(

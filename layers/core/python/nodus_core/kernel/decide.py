@@ -19,6 +19,10 @@ MOST_CUT_REPLIES = 2
 NOT_OFFERED = "ModelNotOffered"
 """Reason of a turn whose model this installation does not serve."""
 
+MOST_STEPS = 10_000
+RESERVED_STEPS = 10
+"""Steps of one run's journal, and those kept for its end (NOD-078, NODQ-48)."""
+
 CUT = "cut"
 """The word on a round whose reply was cut off."""
 
@@ -230,6 +234,8 @@ def _next_round(view: View, run: Run, last: Task) -> Decision:
     was_cut = last.result is not None and last.result.error == CUT
     if was_cut and run.cut_rounds >= MOST_CUT_REPLIES:
         return _finish(view, TurnState.FAILED, "OutputLimitReached")
+    if view.conversation.steps + run.seq >= MOST_STEPS - RESERVED_STEPS:
+        return _failed("JournalLimitReached")
     if last.calls or was_cut:
         return Ask(run.rounds + 1, None)
     return _finish(view, TurnState.COMPLETED, None)
@@ -242,7 +248,7 @@ def _finish(view: View, state: TurnState, reason: str | None) -> FinishTurn:
 
 
 def _failed(reason: str) -> FinishTurn:
-    """Without a prepared sandbox no later turn could do better: the conversation ends."""
+    """No later turn could do better (no sandbox, no room in the journal): the conversation ends."""
     return FinishTurn(TurnState.FAILED, ends=True, reason=reason)
 
 

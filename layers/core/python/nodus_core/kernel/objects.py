@@ -85,7 +85,8 @@ class Conversation:
 
     `accepted` and `opened` count inputs: a turn is owed while accepted > opened. `bell` is raised by everyone
     who leaves something for the line to look at, so that no worker rests over it. `ended` means that no
-    more input is taken. `cap`, `spent` are USD; the cap is fixed at creation (NOD-131).
+    more input is taken, `closed` that nothing is left to do and no worker will take the line again. `cap`,
+    `spent` are USD; the cap is fixed at creation (NOD-131).
     """
 
     id: str
@@ -110,6 +111,7 @@ class Conversation:
     deadline: datetime | None = None
     stop: StopMarker | None = None
     ended: bool = False
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -319,7 +321,6 @@ class Sandbox:
     task: str | None = None
     boot: str | None = None
     connection: str | None = None
-    seen_at: datetime | None = None
     isolated: bool | None = None
     guard: str | None = None
     about: str | None = None
@@ -331,7 +332,8 @@ class Sandbox:
 class Command:
     """The log row of one effect in a sandbox: the truth between the line and the daemon.
 
-    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`.
+    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`; `limit_s` is the time
+    in seconds after which a daemon that has said nothing is not believed to say anything any more.
     """
 
     sandbox: str
@@ -341,6 +343,7 @@ class Command:
     digest: str
     state: CommandState
     created_at: datetime
+    limit_s: int = 3600
     boot: str | None = None
     claimed_at: datetime | None = None
     finished_at: datetime | None = None

@@ -12,11 +12,12 @@ from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskKind, TaskState
 def begin(run: Run, tasks: Iterable[Task]) -> Run:
     """The run once `tasks` have begun: they are open, and what they may cost is reserved.
 
-    Raises `ValueError` when the reserve does not fit (callers ask `fits` first).
+    Raises `ValueError` when a reserve does not fit (callers ask `fits` first). What costs nothing always may
+    begin: what has happened must be recordable, also where it cost more than was reserved.
     """
     begun = tuple(tasks)
     reserve = sum((task.reserved or ZERO for task in begun), ZERO)
-    if not fits(run, reserve):
+    if reserve and not fits(run, reserve):
         raise ValueError(f"run {run.uid}: {reserve} USD do not fit under the {run.available} USD left")
     return replace(
         run,
@@ -67,10 +68,11 @@ def fits(run: Run, reserve: Decimal) -> bool:
 
 
 def booked(task: Task) -> Decimal:
-    """What a settled task counts as spent: its cost, or its whole reserve where the cost is unknown."""
-    if task.cost is not None:
-        return task.cost
-    return (task.reserved or ZERO) if task.usage is not None or task.message is not None else ZERO
+    """What a settled task counts as spent: its cost, or its whole reserve where the cost is unknown.
+
+    Whoever knows that a call certainly did not run, or was not charged, says so by a cost of zero.
+    """
+    return task.cost if task.cost is not None else (task.reserved or ZERO)
 
 
 def total_usage(tasks: Iterable[Task]) -> Usage:

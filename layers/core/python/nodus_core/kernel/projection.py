@@ -95,15 +95,23 @@ def waiting(status: Status, reason: str, message: str, unresolved: list[Status] 
     }
 
 
+def resumed(status: Status) -> Status:
+    """The run goes on after a wait that nobody had to end."""
+    return {**_plain(status), "phase": "Running"}
+
+
 def cancelling(status: Status) -> Status:
     """Stopped, not joined yet: the run stays in its phase (NODQ-02)."""
     return {**status, "reason": "Cancelling"}
 
 
-def answered(status: Status, conversation: Conversation, turn: Turn, now: datetime) -> Status:
-    """A turn is final. A canceled run keeps its phase until its sandbox is gone."""
+def answered(
+    status: Status, conversation: Conversation, turn: Turn, now: datetime, message: str | None = None
+) -> Status:
+    """A turn is final; `message` says why it failed. A canceled run keeps its phase until its sandbox is gone."""
     after: Status = {
         **_plain(status),
+        "attempts": conversation.attempts,
         "turns": _turns(status, turn),
         "cost": {**status.get("cost", {}), "totalUSD": dollars(conversation.spent)},
     }
@@ -117,6 +125,8 @@ def answered(status: Status, conversation: Conversation, turn: Turn, now: dateti
     after["finishedAt"] = stamp(now)
     if turn.reason:
         after["reason"] = turn.reason
+    if message:
+        after["message"] = message
     return after
 
 
