@@ -7,9 +7,9 @@ from tests.integration.runs.machine import gate, room
 from tests.integration.runs.person import Person, Run, in_turn, names
 from tests.integration.waiting import until
 
-pytestmark = pytest.mark.timeout(240, func_only=True)
+pytestmark = pytest.mark.timeout(120, func_only=True)
 
-LOOK = "pwd; cat ready.txt setups.txt; ls /workspace /work/x; cat /tmp/x 2>/dev/null || echo nothing"
+LOOK = "pwd; cat ready.txt setups.txt; ls /work/x; cat /tmp/x 2>/dev/null || echo nothing"
 
 
 def sandbox_of(run: Run) -> str:
@@ -20,10 +20,10 @@ def sandbox_of(run: Run) -> str:
 @pytest.mark.req("NOD-042", "NOD-043", "NOD-050", "NOD-017", "NOD-020", "NOD-157", "NOD-158", "NOD-159")
 def test_runs_at_once_and_after_each_other_share_no_file(person: Person) -> None:
     person.agent("own-room", workingDir="/work/x", setup="echo ready > ready.txt; echo once >> setups.txt")
-    write = "echo {} > mine.txt; echo {} > /tmp/x; touch /workspace/wrote; {}"
+    write = "echo {} > mine.txt; echo {} > /tmp/x; touch wrote; {}"
     runs = [
         person.start(
-            "own-room", in_turn(write.format(word, word, gate("/workspace/go")), f"{LOOK}; cat mine.txt")
+            "own-room", in_turn(write.format(word, word, gate()), f"{LOOK}; cat mine.txt")
         )
         for word in ("plum", "pear")
     ]
