@@ -12,6 +12,7 @@ from localstack.processes import signal_quietly, start_mark
 from localstack.testing import TestCloud
 
 MIB = 1024
+TICKS = os.sysconf("SC_CLK_TCK")
 FUNCTION = "AWS_LAMBDA_FUNCTION_NAME="
 
 
@@ -33,6 +34,19 @@ def memory(cloud: TestCloud) -> dict[str, tuple[int, float]]:
             if size is not None:
                 found[_purpose(name, root, pid)].append(size / MIB)
     return {purpose: (len(sizes), sum(sizes)) for purpose, sizes in sorted(found.items())}
+
+
+def processor_seconds(cloud: TestCloud) -> dict[str, float]:
+    """Processor time spent so far, by purpose: of all that run, and of what the daemons have seen end."""
+    found: dict[str, float] = defaultdict(float)
+    for name, root in cloud.cloud.pids.items():
+        for pid in descendants(root):
+            fields = _read(pid, "stat").rpartition(")")[2].split()
+            if fields:
+                own, ended = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
+                found[_purpose(name, root, pid)] += own / TICKS
+                found[f"below {name}: ended"] += ended / TICKS if pid == root else 0.0
+    return dict(found)
 
 
 def descendants(root: int) -> list[int]:
