@@ -36,7 +36,8 @@ def speak(heard: Heard, reply: Reply, request_bytes: int) -> bytes:
     usage = count(reply, request_bytes)
     if usage is not None:
         data["usage"] = _usage(heard.wire, *usage)
-    return json.dumps(data, ensure_ascii=False).encode()
+    # A lone surrogate, which real models write too, has no UTF-8: it goes out as the JSON escape that it came as.
+    return json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def count(reply: Reply, request_bytes: int) -> tuple[int, int] | None:

@@ -20,8 +20,9 @@ def test_calls_with_missing_parts_run_once_and_keep_ids(person: Person) -> None:
     run = person.start("careless", "Look twice, carelessly.")
     run.succeeded()
     assert run.answer().startswith("1\n")  # the one call with its argument ran once
-    states = [(step["state"], step.get("error")) for step in run.steps() if step["kind"] == "tool"]
-    assert states == [("Completed", None), ("Failed", "Refused"), ("Failed", "Refused"), ("Completed", None)]
+    states = [run.step(f"tool.run_command.{number}") for number in range(1, 5)]
+    assert [step["state"] for step in states] == ["Completed", "Failed", "Failed", "Completed"]
+    assert [step.get("error") for step in states] == [None, "Refused", "Refused", None]
     second, third = bodies(person.cloud, run.mark)[1:3]
     calls = said_by_assistant(second)[0]["tool_calls"]
     ids = [call["id"] for call in calls]
@@ -59,7 +60,8 @@ def test_signed_thinking_comes_back_byte_for_byte_also_from_another_worker(perso
 
 @pytest.mark.req("FLD-03")
 @pytest.mark.parametrize(
-    "prompt", ["Write, cut before a required field.", "Write, cut within the arguments.", "Write, cut and not told."]
+    "prompt",
+    ["Write, cut before a required field.", "Write, cut within the arguments.", "Write, cut and not told."],
 )
 def test_a_reply_cut_by_the_output_limit_runs_nothing(person: Person, prompt: str) -> None:
     person.agent("short", model={**OPEN_MODEL, "maxTokens": 64})

@@ -45,7 +45,10 @@ def test_a_time_out_ends_the_whole_family_and_nobody_else(person: Person) -> Non
     person.agent("parent")
     run = person.start("parent", "Raise a family.")
     run.succeeded()
-    assert (run.step("tool.run_command.1")["state"], run.step("tool.run_command.1")["error"]) == ("Failed", "TimedOut")
+    assert (run.step("tool.run_command.1")["state"], run.step("tool.run_command.1")["error"]) == (
+        "Failed",
+        "TimedOut",
+    )
     assert run.step("tool.run_command.2")["preview"].startswith("neighbour\n")
     lines = run.answer().splitlines()
     assert lines[0] == "0"  # none of the four is alive

@@ -4,14 +4,16 @@ import pytest
 
 from tests.integration.runs.asked import bodies
 from tests.integration.runs.machine import gate, room
-from tests.integration.runs.person import OPEN_MODEL, Person, in_turn
+from tests.integration.runs.person import OPEN_MODEL, Person, in_turn, manifest
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 
 
 @pytest.mark.req("NOD-025", "NOD-026", "NOD-036", "NOD-021", "NOD-022", "NOD-450")
 def test_a_changed_agent_changes_later_runs_only(person: Person) -> None:
-    person.agent("pinned", system="You are the first.", perRunMaxCostUSD="0.50", env=[{"name": "WHO", "value": "one"}])
+    person.agent(
+        "pinned", system="You are the first.", perRunMaxCostUSD="0.50", env=[{"name": "WHO", "value": "one"}]
+    )
     early = person.start("pinned", in_turn(gate(), "echo $WHO"))
     early.reaches("tool.run_command.1")
     changed = person.agent(
@@ -19,7 +21,6 @@ def test_a_changed_agent_changes_later_runs_only(person: Person) -> None:
         system="You are the second.",
         perRunMaxCostUSD="0.25",
         env=[{"name": "WHO", "value": "two"}],
-        image="nodus/other-tools",
         model=OPEN_MODEL,
     )
     assert changed["metadata"]["generation"] == 2
@@ -28,14 +29,11 @@ def test_a_changed_agent_changes_later_runs_only(person: Person) -> None:
     room(person.cloud, early.status()["sandbox"]["name"]).open_gate()
     early.succeeded()
 
-    for run, generation, limit, image, word in (
-        (early, 1, "0.5", "nodus/agent-tools", "one"),
-        (late, 2, "0.25", "nodus/other-tools", "two"),
-    ):
+    for run, generation, limit, word in ((early, 1, "0.5", "one"), (late, 2, "0.25", "two")):
         status = run.status()
         assert status["agentGeneration"] == generation
         assert status["cost"]["limitUSD"] == limit
-        assert status["sandbox"]["image"].startswith(image)
+        assert status["sandbox"]["image"] == "nodus/agent-tools"
         assert status["sandbox"]["egress"] == "Deny"
         assert run.answer().splitlines()[0] == word
     systems = [str(body["system"]) for body in bodies(person.cloud, early.mark)]
@@ -58,11 +56,12 @@ def test_a_runs_own_model_leaves_its_agent_as_it_was(person: Person) -> None:
     assert person.call("GET", "agents/managed").content == before
 
 
-@pytest.mark.req("NOD-022")
-def test_what_this_machine_cannot_enforce_is_refused_not_left_open(person: Person) -> None:
+@pytest.mark.req("NOD-022", "NOD-036")
+def test_an_open_door_is_refused_not_left_shut_or_open_unsaid(person: Person) -> None:
     person.agent("listed", network={"egress": {"policy": "AllowList", "allow": ["example.org"]}})
-    run = person.start("listed", "Say hello.")
-    status = run.ended()
-    assert (status["phase"], status["reason"]) == ("Failed", "SandboxStartFailed")
-    assert "AllowList" in run.step("sandbox")["preview"]
-    assert bodies(person.cloud, run.mark) == []
+    refused = person.call(
+        "POST", "agentruns", manifest("AgentRun", "listed-1", {"agent": "listed", "input": "x"})
+    )
+    assert refused.status_code == 422
+    assert "spec.network.egress.policy" in refused.json()["message"]
+    assert person.call("GET", "agentruns/listed-1").status_code == 404

@@ -16,7 +16,9 @@ FIVE = ("echo 1", "echo 2", "echo 3", "exit 4", "cat /etc/hostname")
 NODUS = Path(sys.executable).with_name("nodus")
 
 
-@pytest.mark.req("NOD-057", "NOD-061", "NOD-063", "NOD-071", "NOD-072", "NOD-135", "NOD-145", "NOD-491", "NOD-473")
+@pytest.mark.req(
+    "NOD-057", "NOD-061", "NOD-063", "NOD-071", "NOD-072", "NOD-135", "NOD-145", "NOD-491", "NOD-473"
+)
 def test_a_turn_of_five_commands_in_order_with_one_model_and_its_cost(person: Person) -> None:
     person.agent("busy", model={"access": "Nodus"}, setup="true")
     run = person.start("busy", in_turn(*FIVE))

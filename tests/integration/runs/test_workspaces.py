@@ -22,9 +22,7 @@ def test_runs_at_once_and_after_each_other_share_no_file(person: Person) -> None
     person.agent("own-room", workingDir="/work/x", setup="echo ready > ready.txt; echo once >> setups.txt")
     write = "echo {} > mine.txt; echo {} > /tmp/x; touch wrote; {}"
     runs = [
-        person.start(
-            "own-room", in_turn(write.format(word, word, gate()), f"{LOOK}; cat mine.txt")
-        )
+        person.start("own-room", in_turn(write.format(word, word, gate()), f"{LOOK}; cat mine.txt"))
         for word in ("plum", "pear")
     ]
     rooms = [room(person.cloud, sandbox_of(run)) for run in runs]
