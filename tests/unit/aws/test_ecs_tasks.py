@@ -14,14 +14,9 @@ TASK = "arn:aws:ecs:eu-central-1:123456789012:task/sandboxes/0123456789abcdef"
 SANDBOX = "c-1-s1"
 
 
-def _listed(answers: Any, running: list[str], stopped: list[str] | None = None) -> None:
-    for status, arns in (("RUNNING", running), ("STOPPED", stopped)):
-        if arns is not None:
-            answers.add_response(
-                "list_tasks",
-                {"taskArns": arns},
-                {"cluster": "sandboxes", "startedBy": SANDBOX, "desiredStatus": status},
-            )
+def _listed(answers: Any, running: list[str]) -> None:
+    """ECS refuses `startedBy` beside any other filter, so that nothing but it is expected here."""
+    answers.add_response("list_tasks", {"taskArns": running}, {"cluster": "sandboxes", "startedBy": SANDBOX})
 
 
 def _asked_to_run(**more: Any) -> dict[str, Any]:
@@ -66,7 +61,7 @@ def test_place_comes_from_the_environment() -> None:
 
 def test_a_task_is_started_with_what_the_daemon_needs(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
-    _listed(answers, [], [])
+    _listed(answers, [])
     answers.add_response("run_task", {"tasks": [{"taskArn": TASK}], "failures": []}, _asked_to_run())
 
     assert _run(EcsSandboxTasks(client, PLACE)) == TASK
@@ -74,7 +69,7 @@ def test_a_task_is_started_with_what_the_daemon_needs(stub: Callable[[str], Any]
 
 def test_size_and_capacity_provider_are_passed_on(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
-    _listed(answers, [], [])
+    _listed(answers, [])
     expected = _asked_to_run(capacityProviderStrategy=[{"capacityProvider": "FARGATE_SPOT", "weight": 1}])
     del expected["launchType"]
     expected["overrides"] |= {"cpu": "2048", "memory": "4096"}
@@ -84,20 +79,27 @@ def test_size_and_capacity_provider_are_passed_on(stub: Callable[[str], Any]) ->
     assert _run(EcsSandboxTasks(client, place), cpu=2048, memory=4096) == TASK
 
 
-@pytest.mark.parametrize(("running", "stopped"), [([TASK], None), ([], [TASK])], ids=["running", "stopped"])
-def test_a_sandbox_has_one_task_in_its_life(
-    stub: Callable[[str], Any], running: list[str], stopped: list[str] | None
-) -> None:
+def test_a_task_that_runs_already_is_the_sandboxes(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
-    _listed(answers, running, stopped)
+    _listed(answers, [TASK])
 
     assert _run(EcsSandboxTasks(client, PLACE)) == TASK
 
 
-def test_the_task_behind_the_client_token_is_the_one(stub: Callable[[str], Any]) -> None:
-    """ListTasks lags: ECS itself knows that this sandbox has its task."""
+@pytest.mark.parametrize(("running", "found"), [([TASK], TASK), ([], None)])
+def test_a_task_is_found_by_its_sandbox_alone(
+    stub: Callable[[str], Any], running: list[str], found: str | None
+) -> None:
     client, answers = stub("ecs")
-    _listed(answers, [], [])
+    _listed(answers, running)
+
+    assert EcsSandboxTasks(client, PLACE).find(SANDBOX) == found
+
+
+def test_the_task_behind_the_client_token_is_the_one(stub: Callable[[str], Any]) -> None:
+    """ListTasks lags, and does not list what has stopped: ECS itself knows that this sandbox has its task."""
+    client, answers = stub("ecs")
+    _listed(answers, [])
     answers.add_client_error(
         "run_task", "ConflictException", response_meta=None, modeled_fields={"resourceIds": [TASK]}
     )
@@ -107,7 +109,7 @@ def test_the_task_behind_the_client_token_is_the_one(stub: Callable[[str], Any])
 
 def test_no_capacity_may_come_later(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
-    _listed(answers, [], [])
+    _listed(answers, [])
     failure = {"reason": "RESOURCE:CPU", "detail": "Capacity is unavailable at this time"}
     answers.add_response("run_task", {"tasks": [], "failures": [failure]})
 

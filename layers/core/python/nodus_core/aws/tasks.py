@@ -71,7 +71,7 @@ class EcsSandboxTasks:
         tags: Mapping[str, str] | None = None,
     ) -> str:
         with translated(f"starting the task of sandbox {sandbox}"):
-            known = self.find(sandbox)
+            known = self._running(sandbox)
             if known is not None:
                 return known
             try:
@@ -81,18 +81,14 @@ class EcsSandboxTasks:
         return _started(answer, sandbox)
 
     def find(self, sandbox: str) -> str | None:
-        """The task that was started for a sandbox, running or stopped."""
         with translated(f"looking for the task of sandbox {sandbox}"):
-            return self._listed(sandbox)
+            return self._running(sandbox)
 
-    def _listed(self, sandbox: str) -> str | None:
-        for status in ("RUNNING", "STOPPED"):
-            answer = self._client.list_tasks(
-                cluster=self._place.cluster, startedBy=sandbox, desiredStatus=status
-            )
-            if answer["taskArns"]:
-                return str(answer["taskArns"][0])
-        return None
+    def _running(self, sandbox: str) -> str | None:
+        # `startedBy` must be the only filter, and alone it lists the tasks that are meant to run: ECS refuses a
+        # search for stopped ones by it. Of those `run` learns by its client token.
+        answer = self._client.list_tasks(cluster=self._place.cluster, startedBy=sandbox)
+        return str(answer["taskArns"][0]) if answer["taskArns"] else None
 
     def stop(self, task: str, reason: str) -> None:
         with translated(f"stopping task {task}"):
@@ -136,7 +132,7 @@ class EcsSandboxTasks:
             "taskDefinition": self._place.task_definition,
             "count": 1,
             "startedBy": sandbox,
-            # ListTasks lags behind; this token makes ECS itself refuse a second task.
+            # ListTasks lags behind and knows no stopped task; this token makes ECS itself refuse a second one.
             "clientToken": hashlib.sha256(sandbox.encode()).hexdigest()[:36],
             **(
                 {"capacityProviderStrategy": [{"capacityProvider": provider, "weight": 1}]}

@@ -67,7 +67,10 @@ class SandboxTasks(Protocol):
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> str:
-        """Starts the sandbox's task, unless it has one (running or stopped), and returns its ARN.
+        """Starts the sandbox's task, unless it has one, and returns its ARN.
+
+        A task that stopped before its ARN was noted is still the sandbox's one task where the provider remembers
+        it (ECS does for a day); where it does not, another one is started, whose code replaces the first one's.
 
         `variables` is the daemon's environment; `cpu` in units of 1/1024 processor and `memory` in MiB
         override those of the task definition. Raises `RetryableError` when there is no capacity now.
@@ -75,7 +78,10 @@ class SandboxTasks(Protocol):
         ...
 
     def find(self, sandbox: str) -> str | None:
-        """The ARN of the task that was started for a sandbox, running or stopped."""
+        """The ARN of a sandbox's task that is meant to run; None: there is none, or it stopped.
+
+        A stopped task is known only by the ARN that was noted when it was started.
+        """
         ...
 
     def stop(self, task: str, reason: str) -> None:
