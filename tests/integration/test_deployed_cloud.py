@@ -50,6 +50,10 @@ def test_the_demo_runs_again_and_again_also_after_a_restart(local_cloud: TestClo
     assert "agentrun/hello-agent-run deleted" in again
     assert "The Python version is 3." in again
 
+    # Others in this session's cloud make an agent and a run of these names too, and want to be the first.
+    nodus(local_cloud, "delete", "agentrun/hello-agent-run")
+    nodus(local_cloud, "delete", "agent/hello-agent")
+
 
 def test_a_second_up_deploys_nothing_and_keeps_the_key(local_cloud: TestCloud) -> None:
     before = local_cloud.configuration.read_text(), local_cloud.state.cloud_file.read_text()
