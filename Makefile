@@ -56,5 +56,6 @@ format: setup ## write the format, fix what lint can fix
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-clean: down ## stop the local cloud and remove all it holds, and what was installed
+clean: ## stop the local cloud and remove all it holds, and what was installed
+	@[ ! -x .state/venv/bin/python ] || $(CLOUD) clean
 	@rm -rf .state .venv node_modules cdk.out

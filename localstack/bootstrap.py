@@ -70,6 +70,9 @@ def main() -> int:
     try:
         check_python()
         STATE.mkdir(exist_ok=True)
+        STATE.chmod(
+            0o700
+        )  # whatever the cloud keeps there (prompts, answers, keys) is no other user's to read
         with (STATE / "setup.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once must not write one environment
             environment = child_environment()

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from localstack import deploy as deployment
 from localstack import supervise, tenant
 from localstack.endpoints import Cloud, NoCloudError
-from localstack.paths import ROOT, State
-from localstack.processes import ProcessError
+from localstack.paths import State
+from localstack.processes import PRIVATE_UMASK, ProcessError
+from localstack.turns import turn
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit code of the process."""
+    """Run one command; the exit code of the process. Those that change the cloud run one at a time."""
+    os.umask(PRIVATE_UMASK)
     options = parser().parse_args(arguments)
     run: Callable[[State, argparse.Namespace], int] = options.run
+    state = State.current()
     try:
-        return run(State.current(), options)
+        with turn(state) if run in CHANGING else nullcontext():
+            return run(state, options)
     except (ProcessError, NoCloudError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -93,10 +98,8 @@ def env(state: State, _options: argparse.Namespace) -> int:
 
 def clean(state: State, options: argparse.Namespace) -> int:
     down(state, options)
-    if state.folder == ROOT / ".state":
-        for part in (state.emulator, state.logs, state.run, state.sandboxes, state.deployment):
-            shutil.rmtree(part, ignore_errors=True)
-        state.cloud_file.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(state.folder, ignore_errors=True)
+    state.remove()
     return 0
+
+
+CHANGING = (up, down, deploy, clean)

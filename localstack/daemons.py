@@ -147,7 +147,9 @@ def agent_daemon(state: State, cloud: Cloud) -> Daemon:
     """The agent that runs the emulator's ECS tasks as sandboxes."""
     environment = {**base_environment(state), **cloud.environment(), "TMPDIR": str(state.emulator / "tmp")}
     command = [str(CLOUD_PYTHON), "-m", "localstack.ecs_agent"]
-    return Daemon(AGENT, command, environment, state.run, state.logs / "ecs-agent.log", ROOT)
+    # Sandboxes inherit the mask, and commands expect the usual one; the agent's folder is closed as a whole.
+    log = state.logs / "ecs-agent.log"
+    return Daemon(AGENT, command, environment, state.run, log, ROOT, umask=0o022)
 
 
 def scripted_daemon(state: State) -> Daemon:
@@ -157,7 +159,7 @@ def scripted_daemon(state: State) -> Daemon:
     command = [
         *(str(CLOUD_PYTHON), "-m", "localstack.scripted"),
         *("--port-file", str(scripted_port_file(state)), "--key-file", str(scripted_key_file(state))),
-        *("--state", str(state.folder / "scripted")),
+        *("--state", str(state.scripted)),
         *(word for folder in folders for word in ("--scripts", folder)),
     ]
     return Daemon(SCRIPTED, command, base_environment(state), state.run, state.logs / "scripted.log", ROOT)

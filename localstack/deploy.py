@@ -71,6 +71,7 @@ def bootstrap(state: State, cloud: Cloud) -> None:
             cdk(state, "bootstrap", f"aws://000000000000/{cloud.region}"),
             cloud.environment(),
         )
+        supervise.save(state)  # else a kill now would undo the bootstrap and leave the note of it
         done.touch()
 
 
@@ -104,6 +105,7 @@ def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) 
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            umask=0o022,  # code and layers keep these modes wherever they are deployed
             check=False,
         )
     if done.returncode != 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +51,36 @@ class State:
         """What was deployed last, and the files of the CDK command line."""
         return self.folder / "deploy"
 
+    @property
+    def scripted(self) -> Path:
+        """What the scripted model server was asked, prompts included."""
+        return self.folder / "scripted"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the command that changes the cloud (`localstack.turns`)."""
+        return self.folder / "lock"
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """The folders below it."""
+        return (self.emulator, self.logs, self.run, self.sandboxes, self.deployment, self.scripted)
+
     def create(self) -> None:
-        """Make the folder, readable by its owner only: it holds credentials and what runs wrote."""
+        """Make the folders, open to their owner only: they hold credentials and what runs wrote.
+
+        A folder that NODUS_STATE names and that was there before keeps its mode: it may hold other things.
+        """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for part in (self.emulator, self.logs, self.run, self.sandboxes, self.deployment):
+        for part in self.parts:
             part.mkdir(exist_ok=True, mode=0o700)
+            part.chmod(0o700)
+
+    def remove(self) -> None:
+        """Remove all that the local cloud has made in it, and itself if nothing else is there."""
+        for part in (*self.parts, self.folder / "sandbox-runtime", self.folder / "home"):
+            shutil.rmtree(part, ignore_errors=True)
+        for file in (self.cloud_file, self.folder / "scripted.key", self.lock_file):
+            file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

@@ -17,6 +17,7 @@ from pathlib import Path
 # Set for every process of a local cloud, so that what survives its parent can be told from all others.
 MARK = "NODUS_LOCAL_CLOUD"
 LOG_LIMIT_BYTES = 20 * 1024 * 1024
+PRIVATE_UMASK = 0o077
 
 
 class ProcessError(Exception):
@@ -35,6 +36,7 @@ class Daemon:
         log: file for its output.
         folder: working directory.
         stop_s: seconds that it gets between SIGTERM and SIGKILL.
+        umask: of what it writes; prompts, answers and keys are no other user's to read.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Daemon:
     log: Path
     folder: Path
     stop_s: float = 20.0
+    umask: int = PRIVATE_UMASK
 
     @property
     def pid_file(self) -> Path:
@@ -56,13 +59,14 @@ class Daemon:
             pid, started = int(data["pid"]), data["started"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return pid if started == start_mark(pid) else None
+        # A process that died at once has no mark, now or then: that is no sign of being the same.
+        return pid if started is not None and started == start_mark(pid) else None
 
     def start(self) -> int:
         """Start it in a session and process group of its own; answer its pid.
 
         Raises:
-            ProcessError: the command cannot be executed.
+            ProcessError: the command cannot be executed, or ended at once.
         """
         rotate(self.log)
         with self.log.open("ab") as output:
@@ -75,11 +79,14 @@ class Daemon:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    umask=self.umask,
                 )
             except OSError as error:
                 raise ProcessError(f"cannot start {self.name}: {error}") from error
-        record = {"pid": process.pid, "started": start_mark(process.pid)}
-        self.pid_file.write_text(json.dumps(record))
+        started = start_mark(process.pid)
+        if started is None:
+            raise ProcessError(f"{self.name} ended at once, code {process.wait()}:\n{tail(self.log)}")
+        self.pid_file.write_text(json.dumps({"pid": process.pid, "started": started}))
         return process.pid
 
     def stop(self) -> bool:

@@ -16,6 +16,7 @@ _HOST = "127.0.0.1"
 
 def main() -> None:
     """Reads the options and serves until SIGTERM or SIGINT."""
+    os.umask(0o077)  # the record holds prompts
     options = _options()
     key = read_key(options.key_file)
     asyncio.run(serve(options.scripts, options.state, key, options.port, options.port_file))
