@@ -5,7 +5,7 @@ from typing import Any
 from nodus_core.kernel.errors import Refusal
 from nodus_core.sandboxes.link import Link
 
-from functions.link.words import bearer
+from functions.link.words import bearer, sandbox_name
 
 
 def hear(link: Link, event: dict[str, Any]) -> str:
@@ -15,8 +15,8 @@ def hear(link: Link, event: dict[str, Any]) -> str:
     match context.get("eventType"):
         case "CONNECT":
             query: dict[str, str] = event.get("queryStringParameters") or {}
-            sandbox = link.authorize(query.get("sandbox", ""), bearer(event.get("headers") or {}))
-            link.connected(sandbox, connection)
+            name = sandbox_name(query.get("sandbox", ""))
+            link.connected(link.authorize(name, bearer(event.get("headers") or {})), connection)
         case "DISCONNECT" | "MESSAGE":
             pass  # a ring that finds the connection gone is no error, and a ping needs no answer
         case other:

@@ -14,6 +14,8 @@ logger = Logger()
 tracer = Tracer()
 metrics = Metrics()
 
+MOST_LOGGED = 200
+
 CODES = {"BadRequest": 400, "Unauthorized": 401, "NotFound": 404, "Conflict": 409, "Gone": 410}
 
 
@@ -22,8 +24,20 @@ CODES = {"BadRequest": 400, "Unauthorized": 401, "NotFound": 404, "Conflict": 40
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one call of a daemon, or takes note of a connection."""
     status, body = _answer(event)
-    logger.info("answered", status=status)
+    sandbox, verb = _about(event)
+    logger.info("answered", status=status, sandbox=sandbox, verb=verb)
     return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}
+
+
+def _about(event: dict[str, Any]) -> tuple[str, str]:
+    """Which sandbox said what, as far as it can be told: a stranger's words are cut."""
+    context = event["requestContext"]
+    if "connectionId" in context:
+        query: dict[str, str] = event.get("queryStringParameters") or {}
+        verb, sandbox = str(context.get("eventType")).lower(), query.get("sandbox", "")
+    else:
+        sandbox, verb = words.addressed(event)
+    return sandbox[:MOST_LOGGED], verb[:MOST_LOGGED]
 
 
 def _answer(event: dict[str, Any]) -> tuple[int, str]:

@@ -1,26 +1,27 @@
 """What daemons say over HTTP: hello, pull, done; and the launcher's `refused` (docs/protocols.md §2, §3)."""
 
+import binascii
+import hmac
 import json
-import math
 import re
 from base64 import b64decode
 from typing import Annotated, Any, Literal, TypeVar
 
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
-from nodus_core.sandboxes.link import Link, command_frame
+from nodus_core.kernel.ids import digest
+from nodus_core.sandboxes.frames import command_frame
+from nodus_core.sandboxes.link import Link
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 SANDBOX = re.compile(r"[\w.-]{1,200}", re.ASCII)
 
-MOST_ISOLATION = 10_000
-MOST_NUMBER = 2**53
-MOST_DEPTH = 8
-
 MOST_RESULT_BYTES = 5 * 1024 * 1024
 MOST_ABOUT = 10_000
+MOST_HAD = 10_000
+"""Commands that a daemon may say it works on."""
 
 
 class _Said(BaseModel):
@@ -33,6 +34,7 @@ T = TypeVar("T", bound=_Said)
 class Isolation(_Said):
     isolated: bool = False
     guard: Literal["network", "seccomp"] | None = None
+    optIn: bool = False
     missing: list[str] = Field(default_factory=list[str])
 
 
@@ -47,6 +49,7 @@ class Hello(_Said):
 
 class Pull(_Said):
     boot: Word
+    have: list[Word] = Field(default_factory=list[str], max_length=MOST_HAD)
 
 
 class Done(_Said):
@@ -63,14 +66,11 @@ class Refused(_Said):
 
 def hear(link: Link, event: dict[str, Any]) -> str:
     """The JSON answer to one call. Raises `Refusal`."""
-    _, _, rest = str(event.get("rawPath", "")).partition("/link/v1/sandboxes/")
-    sandbox, _, verb = rest.partition("/")
-    if not SANDBOX.fullmatch(sandbox):
-        raise Refusal("Unauthorized", "no sandbox has such a name")
-    body = _body(event)
+    name, verb = addressed(event)
+    sandbox, body = sandbox_name(name), _body(event)
     match verb:
         case "hello":
-            return _hello(link, sandbox, _read(Hello, body))
+            return _hello(link, sandbox, _token(event), _read(Hello, body))
         case "refused":
             said = _read(Refused, body)
             link.refused(sandbox, said.enrolCode, f"{said.reason} {said.remedy}".strip())
@@ -81,6 +81,20 @@ def hear(link: Link, event: dict[str, Any]) -> str:
             return _done(link, sandbox, _token(event), _read(Done, body))
         case _:
             raise Refusal("NotFound", f"the link has no {verb!r}: hello, pull, done, refused")
+
+
+def addressed(event: dict[str, Any]) -> tuple[str, str]:
+    """The sandbox and the verb of a call's path, whatever they are."""
+    _, _, rest = str(event.get("rawPath", "")).partition("/link/v1/sandboxes/")
+    name, _, verb = rest.partition("/")
+    return name, verb
+
+
+def sandbox_name(text: str) -> str:
+    """The name of a sandbox as a daemon gives it. Raises `Refusal` for what no sandbox is called."""
+    if not SANDBOX.fullmatch(text):
+        raise Refusal("Unauthorized", "no sandbox has such a name")
+    return text
 
 
 def to_json(value: Any) -> str:
@@ -94,36 +108,22 @@ def bearer(headers: dict[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _hello(link: Link, sandbox: str, said: Hello) -> str:
+def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
+    if not hmac.compare_digest(digest(token), said.tokenHash):
+        raise Refusal("Unauthorized", "tokenHash is not that of the bearer token")
     about = to_json({"version": said.version, "limits": said.limits, "missing": said.isolation.missing})
     if len(about) > MOST_ABOUT:
         raise Refusal("BadRequest", f"what a daemon says of itself has at most {MOST_ABOUT} characters")
-    greeting = Greeting(said.boot, said.tokenHash, said.isolation.isolated, said.isolation.guard, about)
+    own = said.isolation
+    greeting = Greeting(said.boot, said.tokenHash, own.isolated, own.guard, own.optIn, about)
     link.hello(sandbox, greeting, said.enrolCode)
     return to_json({"state": "running"})
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """What a row can hold and a person be shown: text, whole numbers (fractions as text), and not too deep."""
-    match value:
-        case str() | bool() | None:
-            return value
-        case int() if abs(value) <= MOST_NUMBER:
-            return value
-        case float() if math.isfinite(value):
-            return int(value) if value.is_integer() and abs(value) <= MOST_NUMBER else str(value)
-        case list() if depth < MOST_DEPTH:
-            return [_plain(item, depth + 1) for item in value]
-        case dict() if depth < MOST_DEPTH:
-            return {name: _plain(item, depth + 1) for name, item in value.items()}
-        case _:
-            raise Refusal("BadRequest", "isolation and limits hold what no row can hold")
-
-
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:
-    pulled = link.pull(link.authorize(sandbox, token), said.boot)
+    pulled = link.pull(link.authorize(sandbox, token), said.boot, frozenset(said.have))
     frames = [command_frame(command, json.loads(request)) for command, request in pulled.commands]
-    return to_json({"commands": frames, "cancel": pulled.cancel, "stop": pulled.stop})
+    return to_json({"commands": frames, "cancel": pulled.cancel, "stop": pulled.stop, "more": pulled.more})
 
 
 def _done(link: Link, sandbox: str, token: str, said: Done) -> str:
@@ -140,7 +140,10 @@ def _token(event: dict[str, Any]) -> str:
 
 def _body(event: dict[str, Any]) -> str:
     body = event.get("body") or ""
-    return b64decode(body).decode(errors="replace") if event.get("isBase64Encoded") else body
+    try:
+        return b64decode(body, validate=True).decode() if event.get("isBase64Encoded") else body
+    except (binascii.Error, ValueError):
+        raise Refusal("BadRequest", "the body is neither text nor the base64 of UTF-8") from None
 
 
 def _read(model: type[T], body: str) -> T:

@@ -73,16 +73,20 @@ class Link:
     async def _pull_for_ever(self) -> None:
         while True:
             self._wanted.clear()  # before the pull: a ring during it asks for one more
-            pulled = await self._http.pull()
-            self._take(pulled)
+            pulled = await self._http.pull(tuple(self._telling))
+            taken = self._take(pulled)
             if pulled.stop:
                 self._on_closed("stop")
                 return
+            if pulled.more and taken:  # without anything new, the next answer would be the same
+                continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(jittered(self._pull_every_s, spread=0.2)):
                     await self._wanted.wait()
 
-    def _take(self, pulled: Pulled) -> None:
+    def _take(self, pulled: Pulled) -> int:
+        """Starts what a pull brought; returns how many commands were new."""
+        had = len(self._telling)
         cancelled = frozenset(pulled.cancel)
         for wire in pulled.commands:
             try:
@@ -93,6 +97,7 @@ class Link:
             self._tell(command.id, self._desk.submit(command, cancelled=command.id in cancelled))
         for command_id in pulled.cancel:
             self._desk.cancel(command_id)
+        return len(self._telling) - had
 
     def _tell(self, command_id: str, outcome: asyncio.Task[Result]) -> None:
         """Tells an outcome once it is there; one that is being told already is not told twice at a time."""

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,7 @@ class Pulled:
     commands: list[Any]
     cancel: list[str]
     stop: bool
+    more: bool = False
 
 
 class LinkHttp:
@@ -86,18 +87,22 @@ class LinkHttp:
             body["enrolCode"] = enrol_code
         await self._call("hello", body)
 
-    async def pull(self) -> Pulled:
+    async def pull(self, have: Sequence[str] = ()) -> Pulled:
         """Claims what is pending, and hears of cancellations.
+
+        Args:
+            have: commands that are at work here: they are not sent again.
 
         Raises:
             LinkClosedError: the sandbox is released.
         """
-        answer = await self._call("pull", {"boot": self._identity.boot})
+        answer = await self._call("pull", {"boot": self._identity.boot, "have": list(have)})
         commands, cancel = answer.get("commands"), answer.get("cancel")
         return Pulled(
             commands if isinstance(commands, list) else [],
             [str(command_id) for command_id in cancel] if isinstance(cancel, list) else [],
             answer.get("stop") is True,
+            answer.get("more") is True,
         )
 
     async def done(self, command_id: str, result: Result) -> None:

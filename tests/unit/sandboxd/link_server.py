@@ -32,6 +32,7 @@ class LinkServer:
         self.hello: dict[str, Any] | None = None
         self.calls: list[str] = []
         self.stop = False
+        self.most_pulled = 1000
         self.refuse_with: int | None = None
         self.bells: set[web.WebSocketResponse] = set()
         self.frames: list[str] = []
@@ -135,15 +136,18 @@ class LinkServer:
         return web.json_response({"state": "running"})
 
     def _pull(self, body: dict[str, Any]) -> web.Response:
-        commands, cancel = [], []
+        commands, cancel, more = [], [], False
         for command_id, row in self.rows.items():
             if row["state"] == "pending":
+                if len(commands) == self.most_pulled:
+                    more = True
+                    continue
                 row["state"], row["boot"] = "claimed", body["boot"]
-            if row["state"] == "claimed" and row["boot"] == body["boot"]:
+            if command_id not in body["have"] and row["state"] == "claimed" and row["boot"] == body["boot"]:
                 commands.append(row["command"])
-                if row["cancel"]:
-                    cancel.append(command_id)
-        return web.json_response({"commands": commands, "cancel": cancel, "stop": self.stop})
+            if row["state"] == "claimed" and row["cancel"]:
+                cancel.append(command_id)
+        return web.json_response({"commands": commands, "cancel": cancel, "stop": self.stop, "more": more})
 
     def _done(self, body: dict[str, Any]) -> web.Response:
         row = self.rows[body["id"]]

@@ -134,6 +134,21 @@ def test_a_command_cancelled_before_it_was_pulled_is_never_started(tmp_path: Pat
     assert not (tmp_path / "never").exists()
 
 
+def test_what_did_not_fit_into_an_answer_is_pulled_at_once(tmp_path: Path) -> None:
+    async def story(desk: CommandDesk) -> list[Any]:
+        async with LinkServer() as server:
+            server.most_pulled = 2
+            for number in range(7):
+                wait = "while [ ! -e go ]; do sleep 0.02; done"
+                await server.submit(f"c{number}", "exec", {"command": wait})
+            async with linked(server, desk):
+                await server.until(lambda: all(row["state"] == "claimed" for row in server.rows.values()))
+                (tmp_path / "workspace/go").touch()
+                return [await server.result(name) for name in server.rows]
+
+    assert {result["exitCode"] for result in on_desk(tmp_path, story)} == {0}
+
+
 def test_many_commands_at_once_each_with_a_large_result(tmp_path: Path) -> None:
     async def story(desk: CommandDesk) -> list[Any]:
         async with LinkServer() as server, linked(server, desk):

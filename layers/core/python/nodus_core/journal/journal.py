@@ -27,12 +27,9 @@ from nodus_core.kernel.objects import (
     Task,
     Turn,
 )
-from nodus_core.kernel.states import CommandState
 from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")
-
-_OPEN = (CommandState.PENDING.value, CommandState.CLAIMED.value)
 
 
 class Journal:
@@ -133,10 +130,12 @@ class Journal:
         )
 
     def open_commands(self, sandbox: str) -> Iterator[Command]:
-        """Commands of a sandbox that have not ended: pending, or claimed by a daemon."""
-        for row in self._rows(keys.sandbox_partition(sandbox), "cmd#"):
-            if row.get("state") in _OPEN:  # the ended ones are most of them, and reading a row takes its time
-                yield from_row(Command, row)
+        """Commands of a sandbox that carry the mark of open ones: all that have not ended, and perhaps some that have."""
+        marks = self._rows(keys.sandbox_partition(sandbox), keys.OPEN_COMMANDS)
+        names = [str(mark["command"]) for mark in marks]
+        for start in range(0, len(names), 100):
+            wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
+            yield from (from_row(Command, row) for row in self.store.get(wanted) if row is not None)
 
     # --- what is due ---
 

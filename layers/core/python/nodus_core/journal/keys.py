@@ -8,6 +8,9 @@ from nodus_core.kernel.objects import ObjectKey
 DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
 """Partitions of the `due` index; a row's shard is a function of its partition."""
 
+OPEN_COMMANDS = "open#"
+"""Beginning of the sort keys of a sandbox's marks of open commands."""
+
 
 def due_shard(pk: str) -> str:
     return DUE_SHARDS[zlib.crc32(pk.encode()) % len(DUE_SHARDS)]
@@ -71,6 +74,11 @@ def sandbox_key(sandbox: str) -> Key:
 
 def command_key(sandbox: str, command: str) -> Key:
     return Key(sandbox_partition(sandbox), f"cmd#{command}")
+
+
+def open_command_key(sandbox: str, command: str) -> Key:
+    """The mark of a command that may not have ended yet: what is open is found without reading what has ended."""
+    return Key(sandbox_partition(sandbox), f"{OPEN_COMMANDS}{command}")
 
 
 def receipt_key(key: str) -> Key:

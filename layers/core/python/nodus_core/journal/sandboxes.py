@@ -25,13 +25,13 @@ from nodus_core.journal.store import (
 )
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import Command
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Text
 from nodus_core.kernel.times import stamp
 
-ALIVE = (SandboxState.REQUESTED.value, SandboxState.RUNNING.value)
+ALIVE = tuple(state.value for state in ALIVE_SANDBOXES)
 BEFORE_GONE = (SandboxState.REQUESTED, SandboxState.RUNNING, SandboxState.RELEASING)
-UNFINISHED = (CommandState.PENDING.value, CommandState.CLAIMED.value)
+UNFINISHED = tuple(state.value for state in OPEN_COMMANDS)
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,15 @@ class Greeting:
     """What a daemon says of itself when it comes up.
 
     `isolated`: commands cannot reach the machine; `guard`: what enforces the egress policy (`network`, `seccomp`),
-    None when nothing does; `about`: its version and limits, as JSON text.
+    None when nothing does; `opted_in`: the launcher says that a person wants commands to run without either;
+    `about`: its version and limits, as JSON text.
     """
 
     boot: str
     token_hash: str
     isolated: bool = False
     guard: str | None = None
+    opted_in: bool = False
     about: str = "{}"
 
     def to_fields(self) -> Row:
@@ -114,13 +116,16 @@ class Sandboxes:
         )
 
     def reboot(self, sandbox: str, greeting: Greeting) -> None:
-        """A daemon that came up again under its token. Condition: the token is bound, the sandbox alive."""
+        """A daemon that came up again under its token. Condition: the token is bound, the sandbox alive.
+
+        What the first greeting said of isolation and guard stays: commands may have run since.
+        """
         self._writer.commit(
             "reboot",
             Update(
                 sandbox_key(sandbox),
                 when=both(Equals("token_hash", greeting.token_hash), OneOf("state", ALIVE)),
-                assign=greeting.to_fields(),
+                assign={"boot": greeting.boot},
                 remove=("outbox",),
             ),
         )

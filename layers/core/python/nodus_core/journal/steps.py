@@ -133,7 +133,7 @@ class Steps:
                 for entry in observations(run, changes.settled)
             ),
             *(Put(stored(task_key(run.uid, task.key), task), when=Absent()) for task in changes.begun),
-            *_commands(changes.commands),
+            *placed(changes.commands),
             *changes.more,
         )
         return after
@@ -151,7 +151,8 @@ def _settled(run: Run, task: Task) -> Put:
     )
 
 
-def _commands(commands: Iterable[Command]) -> Iterable[Put]:
+def placed(commands: Iterable[Command]) -> Iterable[Put]:
+    """Operations that place commands for a daemon: the row of each, and the mark by which it is found."""
     for command in commands:
         yield Put(stored(command_key(command.sandbox, command.id), command), when=Absent())
         mark = open_command_key(command.sandbox, command.id)

@@ -91,6 +91,12 @@ FINAL_TASKS = frozenset(
     }
 )
 
+ALIVE_SANDBOXES = (SandboxState.REQUESTED, SandboxState.RUNNING)
+"""States in which a sandbox takes commands, now or once it is up."""
+
+OPEN_COMMANDS = (CommandState.PENDING, CommandState.CLAIMED)
+"""States of a command that has not ended."""
+
 TASK_MOVES: dict[TaskState, frozenset[TaskState]] = {
     TaskState.PENDING: frozenset({TaskState.READY, TaskState.SKIPPED, TaskState.CANCELED}),
     TaskState.READY: frozenset({TaskState.RUNNING, TaskState.PARKED, TaskState.CANCELED}),

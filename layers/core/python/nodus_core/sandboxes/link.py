@@ -4,32 +4,45 @@ Everything a daemon says is the agent's word: it speaks for its own sandbox only
 """
 
 import hmac
+import json
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
-from nodus_core.kernel.errors import ConditionFailed, Refusal
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Command, Sandbox
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
+from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, answer_size
 
-ALIVE = (SandboxState.REQUESTED, SandboxState.RUNNING)
+MOST_PROBLEM = 1000
+"""Characters of what is said of a command that cannot be handed over."""
 
-MOST_PULLED_BYTES = 1024 * 1024
-"""Bytes of requests after which a pull gives no further command: an answer of Lambda has at most 6 MB."""
+log = logging.getLogger(__name__)
+
+UNGUARDED = (
+    "nothing in this sandbox enforces the egress policy {policy}, so no command is run in it. On AWS sandboxes have no "
+    "egress guard yet (docs/operations.md): use the local cloud, which enforces Deny by a network namespace."
+)
+"""The reason of a sandbox that could not keep its egress policy, and what to do."""
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """What a daemon is to do: new commands with their requests' JSON, commands to end, and whether to stop."""
+    """What a daemon is to do: new commands with their requests' JSON, commands to end, and whether to stop.
+
+    `more`: something is left that did not fit into this answer.
+    """
 
     commands: tuple[tuple[Command, str], ...]
     cancel: tuple[str, ...]
     stop: bool
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,21 +54,40 @@ class Link:
     clock: Clock
 
     def hello(self, sandbox_id: str, greeting: Greeting, enrol_code: str | None) -> None:
-        """A daemon has come up. Commands that an earlier boot had claimed are lost from here on."""
+        """A daemon has come up. Commands that an earlier boot had claimed are lost from here on.
+
+        A sandbox that nothing keeps to its egress policy is refused before any command is given: its daemon
+        hears `Gone`, and the reason is the sandbox's.
+        """
         sandbox = self._sandbox(sandbox_id)
         if sandbox.token_hash is None and not enrol_code:
             raise _unauthorized(sandbox_id)
         try:
             if sandbox.token_hash is None:
                 code = digest(enrol_code or "")
-                self.journal.sandboxes.enrol(sandbox_id, code, greeting, self.clock.now())
+                self._refuse_unguarded(sandbox, greeting, code)
+                self.journal.sandboxes.enrol(sandbox_id, code, greeting)
             else:
-                self.journal.sandboxes.reboot(sandbox_id, greeting, self.clock.now())
+                self.journal.sandboxes.reboot(sandbox_id, greeting)
         except ConditionFailed:
             raise _unauthorized(sandbox_id) from None
         for command in self.journal.open_commands(sandbox_id):
             if command.state is CommandState.CLAIMED and command.boot != greeting.boot:
                 self._lose(command)
+
+    def _refuse_unguarded(self, sandbox: Sandbox, greeting: Greeting, code: str) -> None:
+        """Ends a sandbox without a guard, unless its policy is Open or its launcher was told to do without.
+
+        Only the first greeting counts, which has the launcher's word: afterwards a command may speak for the daemon.
+        """
+        if sandbox.egress == "Open" or greeting.guard is not None or greeting.opted_in:
+            return
+        if not hmac.compare_digest(sandbox.enrol_hash, code):
+            raise _unauthorized(sandbox.id)
+        reason = UNGUARDED.format(policy=sandbox.egress)
+        self.journal.sandboxes.gone(sandbox.id, reason, only=(SandboxState.REQUESTED,))
+        log.error("sandbox %s is refused: %s", sandbox.id, reason)
+        raise _gone(sandbox.id)
 
     def refused(self, sandbox_id: str, enrol_code: str, reason: str) -> None:
         """The launcher could not start the sandbox and says why."""
@@ -74,23 +106,30 @@ class Link:
             raise _unauthorized(sandbox_id)
         return sandbox
 
-    def pull(self, sandbox: Sandbox, boot: str) -> Pulled:
+    def pull(self, sandbox: Sandbox, boot: str, have: Collection[str] = ()) -> Pulled:
         """Claims what is pending for this boot; what it claimed and has not finished is given again.
 
-        What would make the answer too large is left for the next pull.
+        `have` are the commands that the daemon works on: they are not given again. What would make the answer
+        too large is left for the next pull.
         """
-        if sandbox.state not in ALIVE:
+        if sandbox.state not in ALIVE_SANDBOXES:
             return Pulled((), (), stop=True)
+        commands = self._open(sandbox)
+        cancel = tuple(command.id for command in commands if command.cancel)
         given: list[tuple[Command, str]] = []
-        cancel: list[str] = []
-        size = 0
-        for command in self.journal.open_commands(sandbox.id):
-            if command.cancel:
-                cancel.append(command.id)
-            if size < MOST_PULLED_BYTES and self._claim(command, boot):
-                given.append((command, self._request(sandbox, command)))
-                size += len(given[-1][1].encode())
-        return Pulled(tuple(given), tuple(cancel), stop=False)
+        room = MOST_PULLED_BYTES
+        for command in commands:
+            if command.id in have or (command.state is CommandState.CLAIMED and command.boot != boot):
+                continue
+            request = self._request(sandbox, command, boot)
+            if request is None:
+                continue
+            room -= answer_size(request)
+            if room < 0:
+                return Pulled(tuple(given), cancel, stop=False, more=True)
+            if command.state is CommandState.CLAIMED or self._claim(command, boot):
+                given.append((command, request))
+        return Pulled(tuple(given), cancel, stop=False)
 
     def done(self, sandbox: Sandbox, boot: str, command: str, result: str) -> None:
         """Keeps a command's first result; another one later is heard and changes nothing.
@@ -104,6 +143,7 @@ class Link:
             row = lost.current[0]
             if row.get("state") != CommandState.DONE.value or row.get("boot") != boot:
                 raise _not_its_own(sandbox, command) from None
+        self.journal.sandboxes.close_command(sandbox.id, command)
 
     def connected(self, sandbox: Sandbox, connection: str) -> None:
         """Keeps the bell's connection; the newest one is rung."""
@@ -112,10 +152,45 @@ class Link:
         except ConditionFailed:
             raise _gone(sandbox.id) from None
 
-    def _request(self, sandbox: Sandbox, command: Command) -> str:
-        if isinstance(command.request, Inline):
-            return command.request.text
-        return self.payloads.get(self._scope(sandbox), command.request)
+    def _open(self, sandbox: Sandbox) -> list[Command]:
+        """Commands that have not ended; the marks of those that have ended without the daemon are taken away."""
+        found: list[Command] = []
+        for command in self.journal.open_commands(sandbox.id):
+            if command.state in OPEN_COMMANDS:
+                found.append(command)
+            else:
+                self.journal.sandboxes.close_command(sandbox.id, command.id)
+        return found
+
+    def _request(self, sandbox: Sandbox, command: Command, boot: str) -> str | None:
+        """The JSON of a request; None when it cannot be handed over, which ends this command and no other."""
+        try:
+            if isinstance(command.request, Inline):
+                request = command.request.text
+            else:
+                request = self.payloads.get(self._scope(sandbox), command.request)
+            json.loads(request)
+        except (CorruptRow, ValueError) as error:
+            problem = f"its request cannot be read: {error}"
+        else:
+            if answer_size(request) <= MOST_PULLED_BYTES:
+                return request
+            problem = f"its request takes more than {MOST_PULLED_BYTES} bytes on the way to the sandbox"
+        self._fail(command, boot, problem)
+        return None
+
+    def _fail(self, command: Command, boot: str, problem: str) -> None:
+        """Ends a command that cannot be handed over: one that no daemon has had certainly had no effect."""
+        log.error("command %s of sandbox %s is not handed over: %s", command.id, command.sandbox, problem)
+        if command.state is CommandState.CLAIMED:
+            self._lose(command)
+        elif self._claim(command, boot):
+            now = self.clock.now()
+            result = json.dumps({"state": "failed", "reason": "invalid", "message": problem[:MOST_PROBLEM]})
+            try:
+                self.journal.sandboxes.finish_command(command.sandbox, command.id, boot, Inline(result), now)
+            except ConditionFailed:
+                return  # another pull of this boot came first
 
     def _kept(self, sandbox: Sandbox, boot: str, command: str, result: str) -> Text:
         """A long result outside of its row; a command that is not this boot's is refused before it is kept."""
@@ -141,7 +216,7 @@ class Link:
         sandbox = self.journal.sandbox(sandbox_id)
         if sandbox is None:
             raise _unauthorized(sandbox_id)
-        if sandbox.state not in ALIVE and sandbox.state is not SandboxState.RELEASING:
+        if sandbox.state not in ALIVE_SANDBOXES and sandbox.state is not SandboxState.RELEASING:
             raise _gone(sandbox_id)
         return sandbox
 
@@ -162,8 +237,3 @@ def _not_its_own(sandbox: Sandbox, command: str) -> Refusal:
 
 def _gone(sandbox: str) -> Refusal:
     return Refusal("Gone", f"sandbox {sandbox!r} is released")
-
-
-def command_frame(command: Command, request: Any) -> dict[str, Any]:
-    """A command as the daemon takes it; `request` is its parsed JSON."""
-    return {"id": command.id, "digest": command.digest, "kind": command.kind, "request": request}

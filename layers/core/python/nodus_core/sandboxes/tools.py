@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodus_core.inference.exchange import ToolSpec
+from nodus_core.sandboxes.frames import MOST_REQUEST_BYTES, answer_size
 
 DEFAULT_TIMEOUT_S = 60
 MOST_TIMEOUT_S = 24 * 3600
@@ -14,7 +15,6 @@ GRACE_S = 2
 """Seconds between the polite signal and the forced end of a command (FLD-09: at most 3)."""
 
 READ_LIMIT = 64 * 1024
-WRITE_LIMIT = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,20 @@ def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Or
     problem = "the arguments are no JSON object" if read is None else _problem(spec, read)
     if read is None or problem:
         return Misuse(f"{tool}: {problem}")
-    values = {name: _encodable(value) for name, value in read.items() if value is not None}
+    order = _order(
+        tool, {name: _encodable(value) for name, value in read.items() if value is not None}, working_dir, env
+    )
+    size = answer_size(json.dumps(order.request, ensure_ascii=False))
+    if size > MOST_REQUEST_BYTES:
+        return Misuse(
+            f"{tool}: the call takes {size} bytes on its way to the sandbox; at most {MOST_REQUEST_BYTES} are taken."
+            " Send it in several smaller calls, for example a long file in parts that are put together."
+        )
+    return order
+
+
+def _order(tool: str, values: dict[str, Any], working_dir: str, env: dict[str, str]) -> Order:
+    """The command of a call whose arguments fit."""
     match tool:
         case "run_command":
             cwd = _absolute(values.get("cwd", working_dir), working_dir)
@@ -117,15 +130,11 @@ def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Or
                 },
             )
         case _:
-            content: str = values["content"]
-            size = len(content.encode())
-            if size > WRITE_LIMIT:
-                return Misuse(f"write_file: content has {size} bytes; at most {WRITE_LIMIT} are written")
             return Order(
                 "write_file",
                 {
                     "path": _absolute(values["path"], working_dir),
-                    "content": content,
+                    "content": values["content"],
                     "mode": 0o644,
                     "createDirs": True,
                 },
