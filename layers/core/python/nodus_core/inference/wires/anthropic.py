@@ -1,6 +1,7 @@
 """The Messages format: content blocks, stored and sent back as the text that the provider gave."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from nodus_core.inference.exchange import (
@@ -27,9 +28,12 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
+from nodus_core.inference.wires.memo import Memo
 from nodus_core.inference.wires.tokens import token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
+_REPLIES: Memo[str | None] = Memo()
+_RESULTS: Memo[str] = Memo()
 _THINKING = ("thinking", "redacted_thinking")
 _STOPS: dict[str, StopReason] = {
     "max_tokens": "cut",
@@ -85,16 +89,21 @@ def _messages(request: ModelRequest) -> Iterator[str]:
             case Said(text=text):
                 pending.append(dump({"type": "text", "text": text}))
             case Answered():
-                pending.append(_result(turn))
+                pending.append(_RESULTS.of(turn.result, turn.call_id, partial(_result, turn)))
             case Replied():
-                content = _content(turn)
-                if content is None:
+                reply = _REPLIES.of(turn.message, turn.native, partial(_reply, turn))
+                if reply is None:
                     continue
                 if pending:
                     yield object_text([("role", '"user"'), ("content", array_text(pending))])
                 pending = []
-                yield object_text([("role", '"assistant"'), ("content", content)])
+                yield reply
     yield object_text([("role", '"user"'), ("content", array_text(pending))])
+
+
+def _reply(turn: Replied) -> str | None:
+    content = _content(turn)
+    return None if content is None else object_text([("role", '"assistant"'), ("content", content)])
 
 
 def _content(turn: Replied) -> str | None:

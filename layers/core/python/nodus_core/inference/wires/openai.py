@@ -1,6 +1,7 @@
 """The Chat Completions format: one message object, stored and sent back as the text that the provider gave."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from nodus_core.inference.exchange import (
@@ -29,9 +30,12 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
+from nodus_core.inference.wires.memo import Memo
 from nodus_core.inference.wires.tokens import token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
+_REPLIES: Memo[str] = Memo()
+_RESULTS: Memo[str] = Memo()
 _STOPS: dict[str, StopReason] = {"length": "cut", "content_filter": "refused"}
 
 
@@ -100,12 +104,20 @@ def _messages(request: ModelRequest) -> Iterator[str]:
         match turn:
             case Said(text=text):
                 yield dump({"role": "user", "content": text})
-            case Answered(call_id=call_id, result=result):
-                # The format has no mark for a failed call, so the text says it.
-                text = f"[error] {result.text}" if result.is_error else result.text
-                yield dump({"role": "tool", "tool_call_id": call_id, "content": text})
-            case Replied(message=message):
-                yield _native(message) if turn.native else _foreign(turn)
+            case Answered():
+                yield _RESULTS.of(turn.result, turn.call_id, partial(_result, turn))
+            case Replied():
+                yield _REPLIES.of(turn.message, turn.native, partial(_reply, turn))
+
+
+def _result(turn: Answered) -> str:
+    # The format has no mark for a failed call, so the text says it.
+    text = f"[error] {turn.result.text}" if turn.result.is_error else turn.result.text
+    return dump({"role": "tool", "tool_call_id": turn.call_id, "content": text})
+
+
+def _reply(turn: Replied) -> str:
+    return _native(turn.message) if turn.native else _foreign(turn)
 
 
 def _native(message: AssistantMessage) -> str:
