@@ -56,7 +56,14 @@ class Isolation:
     def to_wire(self) -> dict[str, object]:
         """`isolation` of the daemon's hello (protocols §2)."""
         guard = "network" if self.mode.isolated else None
-        return {"isolated": self.mode.isolated, "guard": guard, "missing": list(self.missing)}
+        return {
+            "isolated": self.mode.isolated,
+            "guard": guard,
+            "missing": list(self.missing),
+            # Without a guard the link takes a daemon only when it is told, in the first hello, that a person
+            # wants it so.
+            **({} if self.mode.isolated else {"optIn": True}),
+        }
 
 
 @dataclass(frozen=True)

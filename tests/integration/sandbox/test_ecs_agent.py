@@ -307,6 +307,7 @@ def test_the_opt_in_says_that_nothing_is_isolated(bench: Bench) -> None:
     isolation = json.loads(about["isolation"])
     assert isolation["isolated"] is False
     assert isolation["guard"] is None
+    assert isolation["optIn"] is True
     assert {"filesystem", "network"} <= set(isolation["missing"])
     assert guest.sh("pwd; echo $HOME").out.split() == [str(folder / "workspace"), str(folder / "home")]
     bench.ecs.stop_task(cluster=CLUSTER, task=arn)

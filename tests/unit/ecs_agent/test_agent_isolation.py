@@ -100,6 +100,7 @@ def test_giving_up_isolation_is_reported() -> None:
         "isolated": False,
         "guard": None,
         "missing": ["filesystem", "processes", "network", "users", "seccomp"],
+        "optIn": True,
     }
 
 
