@@ -3,8 +3,10 @@
 import threading
 
 import pytest
-from linear import linear, linear_world, outcome, passings
 from nodus_core.conversations.worker import Worker
+from scenarios import SCENARIOS, outcome
+
+LINEAR = SCENARIOS[0]
 
 
 class Sleeper:
@@ -26,10 +28,10 @@ class Sleeper:
 
 
 @pytest.mark.req("NOD-073", "INV-08", "INV-10")
-@pytest.mark.parametrize(("point", "passing"), passings())
+@pytest.mark.parametrize(("point", "passing"), LINEAR.passings())
 def test_a_worker_that_wakes_late_is_fenced_off(point: str, passing: int) -> None:
     sleeper = Sleeper(point, passing)
-    world = linear_world(sleeper)
+    world = LINEAR.make(sleeper)
     line, generation = world.executions.waiting.pop(0)
     late = threading.Thread(target=lambda: Worker(world.ports).advance(line, generation, lambda: 900.0))
     late.start()
@@ -40,5 +42,5 @@ def test_a_worker_that_wakes_late_is_fenced_off(point: str, passing: int) -> Non
     sleeper.wake.set()
     late.join(30)
     assert not late.is_alive()
-    assert outcome(world) == before == outcome(linear())
+    assert outcome(world) == before == LINEAR.undisturbed()
     assert len(world.store.commits) == commits  # type: ignore[attr-defined]

@@ -8,9 +8,6 @@ import pytest
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ToolResults
-from nodus_core.journal.objects import projection
-from nodus_core.kernel.objects import StopMarker
-from nodus_core.kernel.projection import cancelling
 from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_model import plays, says
@@ -201,7 +198,7 @@ def test_a_cancel_stops_further_steps_and_removes_the_sandbox() -> None:
     world = World(plays([PYTHON, says("never")]))
 
     def canceled(kind: str, request: dict[str, Any]) -> dict[str, Any]:
-        mark(world)
+        world.stop()
         return exited("late")
 
     world.sandboxes._behaviour = canceled
@@ -229,7 +226,7 @@ def test_a_cancel_ends_a_command_that_would_run_on(setup: str | None) -> None:
     def until_it_runs(seconds: float) -> None:
         waits(seconds)
         if world.sandboxes.effects:
-            mark(world)
+            world.stop()
 
     world.clock.sleep = until_it_runs  # type: ignore[method-assign]
     started = world.clock.now()
@@ -266,10 +263,10 @@ def test_a_daemon_that_connects_after_the_ring_is_rung_again() -> None:
     waits = world.clock.sleep
 
     def connects_late(seconds: float) -> None:
-        sandbox = world.kicks.journal.sandbox("conv-s1")
+        sandbox = world.outside.sandbox("conv-s1")
         waiting = sandbox is not None and (sandbox.state, sandbox.connection) == (SandboxState.RUNNING, None)
         if waiting and world.models.requests:
-            world.kicks.journal.sandboxes.attach("conv-s1", "late")
+            world.outside.sandboxes.attach("conv-s1", "late")
         waits(seconds)
 
     world.clock.sleep = connects_late  # type: ignore[method-assign]
@@ -281,23 +278,8 @@ def test_a_daemon_that_connects_after_the_ring_is_rung_again() -> None:
     assert status(world)["phase"] == "Succeeded"
 
 
-def mark(world: World) -> None:
-    """Sets the stop marker, as the API does."""
-    head = world.journal.conversation("conv")
-    obj = world.journal.object(NAMES)
-    assert head is not None
-    assert obj is not None
-    if head.stop is None:
-        shown = replace(obj, status=cancelling(obj.status), version=obj.version + 1)
-        world.kicks.journal.turns.stop(
-            head,
-            StopMarker(world.clock.now(), "alice", "Cancelled"),
-            projection(shown, world.clock.now()),
-        )
-
-
 def stop(world: World) -> None:
     """Cancels and lets the line finish."""
-    mark(world)
+    world.stop()
     world.kicks.kick("conv")
     world.settle()

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -14,10 +14,13 @@ from nodus_core.conversations.ports import Directive, Ports
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import projection as show
+from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import CrashPoints
 from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
-from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.link import Link
@@ -75,9 +78,10 @@ class World:
         self.ids = CountingIds()
         self.executions = Started()
         self.journal = Journal(self.store, self.ids, crash)
-        # The daemon's half has no crash points: it is another process.
-        self.sandboxes.link = Link(Journal(self.store, self.ids), self.payloads, self.clock)
-        self.kicks = Kicks(Journal(self.store, self.ids), self.executions, self.clock)
+        # For daemons, people and tests: other processes than the workers, so without their crash points.
+        self.outside = Journal(self.store, self.ids)
+        self.sandboxes.link = Link(self.outside, self.payloads, self.clock)
+        self.kicks = Kicks(self.journal, self.executions, self.clock)
         self.crashes = 0
 
     @property
@@ -94,16 +98,25 @@ class World:
         head = Conversation(
             id="conv",
             object=NAMES,
-            context=Inline(frozen.to_json()),
+            context=self.payloads.put(Scope(NAMES.org, "conv"), frozen.to_json()),
             line=Line(1, lease_until=now + timedelta(seconds=30)),
             created_at=now,
             cap=Decimal(cap),
             accepted=1,
         )
         first = Input("conv", 1, Inline(prompt), InputState.QUEUED, "person", "alice", now)
-        Journal(self.store, self.ids).objects.admit(obj, head, first, now, agent=None)
+        self.outside.objects.admit(obj, head, first, now, agent=None)
         self.executions.start("conv", 1)
         return "conv"
+
+    def stop(self) -> None:
+        """A person cancels the run, as the API does; a second time changes nothing."""
+        head, obj, now = self.outside.conversation("conv"), self.outside.object(NAMES), self.clock.now()
+        if head is None or obj is None or head.stop is not None or head.ended:
+            return
+        status = projection.cancelling(obj.status)
+        shown = replace(obj, status=status, version=next_version(obj.version, now))
+        self.outside.turns.stop(head, StopMarker(now, "alice", "Cancelled"), show(shown, now))
 
     def settle(self, *, most: int = 400) -> None:
         """Runs executions and the sweeper until nothing is due and nothing was started."""
@@ -118,11 +131,19 @@ class World:
         """One execution: Advance until it ends. A crash kills it, and nobody but the sweeper sees that."""
         directive = Directive("again")
         while directive.next in ("again", "soon"):
+            if directive.at is not None:
+                self.clock.sleep(max((directive.at - self.clock.now()).total_seconds(), 0))
             try:
                 directive = Worker(self.ports).advance(line, generation, lambda: 900.0)
             except Crash:
                 self.crashes += 1
                 return
+
+    def _kick(self, line: str) -> None:
+        try:
+            self.kicks.kick(line)
+        except Crash:
+            self.crashes += 1
 
     def _sweep(self) -> bool:
         """Time passes until the next due moment, then what is due is kicked. False: nothing will be due."""
@@ -133,7 +154,7 @@ class World:
                 line for shard in DUE_SHARDS for line in journal.due_conversations(shard, self.clock.now())
             ]
             for line in due:
-                self.kicks.kick(line)
+                self._kick(line)
             if due:
                 return True
         return False

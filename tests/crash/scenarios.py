@@ -1,0 +1,193 @@
+"""Runs that crash tests disturb: what each does undisturbed, and what must be the same however it was disturbed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.inference.errors import ModelUnavailable
+from nodus_core.inference.exchange import ModelRequest
+from nodus_core.journal.ports import CrashPoints
+from nodus_core.testing.crash import CrashOnce
+from nodus_core.testing.scripted_model import Step, plays, says
+from nodus_core.testing.scripted_sandbox import RUNNING, exited
+from nodus_core.testing.world import NAMES, World
+
+PLAIN = Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
+SETUP = replace(PLAIN, setup="printf ready > ready.txt")
+LOOK = says("look", ("run_command", {"command": "python3 --version"}))
+PAIR = says("two", ("run_command", {"command": "a"}), ("write_file", {"path": "b", "content": "c"}))
+ANSWER = says("It is Python 3.11.7.")
+
+Command = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`make` gives a world in which the run is admitted and not begun; `name` is what a test shows."""
+
+    name: str
+    make: Callable[[CrashPoints | None], World]
+
+    def play(self, crash: CrashPoints | None = None) -> World:
+        """Runs it to its end."""
+        world = self.make(crash)
+        world.settle()
+        return world
+
+    @cache
+    def undisturbed(self) -> dict[str, Any]:
+        """What comes of it when nothing happens to its workers."""
+        return outcome(self.play())
+
+    def passings(self) -> list[tuple[str, int]]:
+        """Every crash point that the undisturbed run passes, each time it passes it."""
+        points = CrashOnce()
+        self.play(points)
+        seen: dict[str, int] = {}
+        found: list[tuple[str, int]] = []
+        for point in points.passed:
+            seen[point] = seen.get(point, 0) + 1
+            found.append((point, seen[point]))
+        return found
+
+
+def linear(crash: CrashPoints | None) -> World:
+    """Setup, routing, a command, two parallel calls, an answer."""
+    world = World(plays([LOOK, PAIR, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    world.admit("Print the Python version.", context=SETUP)
+    return world
+
+
+def cancelled(crash: CrashPoints | None) -> World:
+    """A command that would run for ever; a person cancels once it runs."""
+    world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
+    whenever(world, lambda: bool(world.sandboxes.effects), world.stop)
+    world.admit()
+    return world
+
+
+def cancelled_before_work(crash: CrashPoints | None) -> World:
+    """Cancelled before anything has begun."""
+    world = World(plays([]), crash=crash)
+    world.admit()
+    world.stop()
+    return world
+
+
+def long_command(crash: CrashPoints | None) -> World:
+    """A command that outlasts the worker's patience: the line rests until it is over."""
+    world = World(plays([LOOK, ANSWER]), lambda kind, request: RUNNING, crash=crash)
+    world.admit()
+    started = world.clock.now()
+
+    def finish() -> None:
+        for daemon in world.sandboxes.daemons.values():
+            daemon.known = {name: exited("done\n") for name in daemon.known}
+
+    whenever(world, lambda: (world.clock.now() - started).total_seconds() > 45, finish)
+    return world
+
+
+def lost_start(crash: CrashPoints | None) -> World:
+    """The first sandbox never comes up; a second one does."""
+    world = World(plays([ANSWER]), crash=crash)
+    started = world.sandboxes.run
+
+    def run(sandbox: str, variables: Mapping[str, str], **more: Any) -> str:
+        task = started(sandbox, variables, **more)
+        if sandbox == "conv-s1":
+            world.sandboxes.daemons[task].alive = False
+        return task
+
+    world.sandboxes.run = run  # type: ignore[method-assign]
+    world.admit()
+    return world
+
+
+def busy_provider(crash: CrashPoints | None) -> World:
+    """The provider asks for 40 s of patience once."""
+    asked: list[ModelRequest] = []
+
+    def script(request: ModelRequest, number: int) -> Step:
+        asked.append(request)
+        return ModelUnavailable("busy", 40.0) if len(asked) == 1 else ANSWER
+
+    world = World(script, crash=crash)
+    world.admit()
+    return world
+
+
+def deleted(crash: CrashPoints | None) -> World:
+    """Deleted while a command runs; its texts are in the payload store."""
+    world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
+
+    def delete() -> None:
+        world.stop()
+        obj = world.outside.object(NAMES)
+        if obj is not None and obj.deleted_at is None:
+            world.outside.objects.mark_deleted(obj, world.clock.now())
+
+    whenever(world, lambda: bool(world.sandboxes.effects), delete)
+    world.admit("x" * 10_000, context=replace(PLAIN, system="y" * 10_000))
+    return world
+
+
+SCENARIOS = [
+    Scenario(make.__name__, make)
+    for make in (
+        linear,
+        cancelled,
+        cancelled_before_work,
+        long_command,
+        lost_start,
+        busy_provider,
+        deleted,
+    )
+]
+
+
+def whenever(world: World, due: Callable[[], bool], act: Callable[[], None]) -> None:
+    """Acts from outside each time that somebody waits while `due` holds."""
+    wait = world.clock.sleep
+
+    def sleep(seconds: float) -> None:
+        wait(seconds)
+        if due():
+            act()
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+
+
+def outcome(world: World) -> dict[str, Any]:
+    """What must be the same, however often workers died, slept or were doubled."""
+    obj, run = world.outside.object(NAMES), world.outside.run("conv-1")
+    log = world.outside.observations("conv-1")
+    tasks = world.outside.tasks("conv-1", [entry.task for entry in log])
+    status = obj.status if obj else {}
+    return {
+        "exists": obj is not None,
+        "phase": status.get("phase"),
+        "reason": status.get("reason"),
+        "answer": status.get("answer"),
+        "log": [(entry.seq, entry.task, entry.state) for entry in log],
+        "results": {key: task.result for key, task in tasks.items()},
+        "open": run.open if run else None,
+        "effects": sorted(world.sandboxes.effects),
+        "alive": [daemon.sandbox for daemon in world.sandboxes.daemons.values() if daemon.alive],
+        "texts": len(world.payloads.objects) if obj is None else None,
+        "left": left(world) if obj is None else None,
+    }
+
+
+def left(world: World) -> list[str]:
+    """What a deleted run has left behind, but for the change log, which forgets by itself."""
+    rows = world.store.rows()  # type: ignore[attr-defined] - the in-memory double shows them
+    return sorted(f"{key.pk}/{key.sk}" for key in rows if not key.pk.startswith("chg#"))
+
+
+def money_adds_up(world: World) -> bool:
+    """What a run may still spend and what it has spent are its cap, to the last digit."""
+    head, run = world.outside.conversation("conv"), world.outside.run("conv-1")
+    return run is None or head is None or run.available + run.spent == head.cap
