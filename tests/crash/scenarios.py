@@ -36,10 +36,9 @@ class Scenario:
         world.settle()
         return world
 
-    @cache
     def undisturbed(self) -> dict[str, Any]:
         """What comes of it when nothing happens to its workers."""
-        return outcome(self.play())
+        return _undisturbed(self)
 
     def passings(self) -> list[tuple[str, int]]:
         """Every crash point that the undisturbed run passes, each time it passes it."""
@@ -179,6 +178,11 @@ def outcome(world: World) -> dict[str, Any]:
         "texts": len(world.payloads.objects) if obj is None else None,
         "left": left(world) if obj is None else None,
     }
+
+
+@cache
+def _undisturbed(scenario: Scenario) -> dict[str, Any]:
+    return outcome(scenario.play())
 
 
 def left(world: World) -> list[str]:
