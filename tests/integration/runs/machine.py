@@ -64,10 +64,10 @@ def gate(name: str = "go") -> str:
 
 
 def workers(cloud: TestCloud, function: str) -> list[int]:
-    """Pids of the Lambda worker processes of `nodus-FUNCTION`, longest running first."""
+    """Pids of the Lambda worker processes of `nodus-FUNCTION`: forks of its template, which is left out."""
     wanted = f"AWS_LAMBDA_FUNCTION_NAME=nodus-{function}".encode()
-    found = [pid for pid in marked(cloud.state.folder) if wanted in _environment(pid)]
-    return sorted(found, key=_age)
+    found = {pid for pid in marked(cloud.state.folder) if wanted in _environment(pid)}
+    return [pid for pid in found if _parent(pid) in found]
 
 
 def send(pids: list[int], number: signal.Signals) -> None:
@@ -82,6 +82,8 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _age(pid: int) -> int:
-    mark = start_mark(pid)
-    return int(mark.rpartition(":")[2]) if mark else 0
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended
+        return 0

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(120, func_only=True)
 
 @pytest.mark.req("NOD-025", "NOD-026", "NOD-036", "NOD-021", "NOD-022", "NOD-450")
 def test_a_changed_agent_changes_later_runs_only(person: Person) -> None:
-    person.agent(
+    before = person.agent(
         "pinned", system="You are the first.", perRunMaxCostUSD="0.50", env=[{"name": "WHO", "value": "one"}]
     )
     early = person.start("pinned", in_turn(gate(), "echo $WHO"))
@@ -23,13 +23,17 @@ def test_a_changed_agent_changes_later_runs_only(person: Person) -> None:
         env=[{"name": "WHO", "value": "two"}],
         model=OPEN_MODEL,
     )
-    assert changed["metadata"]["generation"] == 2
+    first = before["metadata"]["generation"]
+    assert changed["metadata"]["generation"] == first + 1
     late = person.start("pinned", in_turn("true", "echo $WHO"))
     late.succeeded()
     room(person.cloud, early.status()["sandbox"]["name"]).open_gate()
     early.succeeded()
 
-    for run, generation, limit, word in ((early, 1, "0.5", "one"), (late, 2, "0.25", "two")):
+    for run, generation, limit, word in (
+        (early, first, "0.5", "one"),
+        (late, first + 1, "0.25", "two"),
+    ):
         status = run.status()
         assert status["agentGeneration"] == generation
         assert status["cost"]["limitUSD"] == limit
