@@ -25,7 +25,10 @@ _ETC = (
 )
 _ROOT_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Shown from the machine, made by the kernel, or the daemon's: no working folder can be there.
-_SYSTEM = ("/usr", "/etc", "/proc", "/dev", "/sys", "/run", *(f"/{name}" for name in _ROOT_LINKS))
+_SYSTEM = (
+    *("/usr", "/etc", "/proc", "/dev", "/sys", "/run", "/root", "/boot"),
+    *(f"/{name}" for name in _ROOT_LINKS),
+)
 
 
 def can_hold_workspace(path: str) -> bool:

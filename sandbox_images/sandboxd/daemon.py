@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import ssl
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,7 @@ def open_journal(settings: Settings) -> CommandJournal:
         places = [Path(settings.state_dir)]
     else:
         home = settings.command_env.get("HOME", "")
-        places = [Path(DEFAULT_STATE_DIR), Path("/run/sandboxd")]
+        places = [Path(DEFAULT_STATE_DIR)]
         if home.startswith("/") and settings.user.uid is None:
             places.append(Path(home) / ".sandboxd")
         places.append(Path(f"/tmp/.sandboxd-{os.geteuid()}"))  # noqa: S108 - its owner is checked when it is opened
@@ -215,13 +216,16 @@ def _command_env(settings: Settings) -> dict[str, str]:
 
 
 def _prepare_workspace(settings: Settings) -> None:
-    """Makes the workspace where the image has none, and gives it to the commands' user where it is root's.
+    """Makes the workspace where the image has none (NOD-157), and gives it to the commands' user where it is root's.
 
-    A volume that a task mounts there belongs to root unless the image says otherwise.
+    A volume that a task mounts there belongs to root unless the image says otherwise. A folder with something in it,
+    or that is everybody's (`/tmp`), keeps its owner.
     """
     folder = Path(settings.workspace)
     with contextlib.suppress(OSError):  # commands then say that they cannot start or write there
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        if settings.user.uid is not None and folder.lstat().st_uid == 0:
+        info = folder.lstat()
+        roots = stat.S_ISDIR(info.st_mode) and info.st_uid == 0 and not info.st_mode & stat.S_ISVTX
+        if settings.user.uid is not None and roots and not os.listdir(folder):
             gid = -1 if settings.user.gid is None else settings.user.gid
             os.chown(folder, settings.user.uid, gid, follow_symlinks=False)

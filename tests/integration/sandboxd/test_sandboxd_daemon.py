@@ -178,7 +178,7 @@ def test_settings_hide_the_code_and_refuse_a_user_they_cannot_have(monkeypatch: 
 class TestRootDaemon:
     """The daemon is root, commands are user 1000, as on Fargate."""
 
-    def run(self, tmp_path: Path, story: Any) -> Any:
+    def run(self, tmp_path: Path, story: Any, **environ: str) -> Any:
         for folder in (tmp_path, *tmp_path.parents):
             if folder.stat().st_uid == 0 and folder != Path("/tmp"):
                 folder.chmod(folder.stat().st_mode | 0o055)
@@ -186,7 +186,26 @@ class TestRootDaemon:
         os.chown(tmp_path / "workspace", 1000, 1000)
         python = same_python_of_the_system()
         assert python is not None
-        return with_daemon(tmp_path, story, argv=command_line(python), NODUS_COMMAND_UID="1000")
+        return with_daemon(tmp_path, story, argv=command_line(python), NODUS_COMMAND_UID="1000", **environ)
+
+    @pytest.mark.req("NOD-157")
+    @pytest.mark.parametrize(("holds", "writable"), [(None, True), ("", True), ("file", False)])
+    def test_the_working_folder_is_made_where_the_agent_wants_it_and_no_used_one_is_taken(
+        self, tmp_path: Path, holds: str | None, writable: bool
+    ) -> None:
+        wanted = tmp_path / "work/x"
+        if holds is not None:
+            wanted.mkdir(parents=True)
+        if holds:
+            (wanted / holds).touch()
+
+        async def story(running: Daemon) -> None:
+            result = await running.shell("pwd; touch here && id -u")
+            assert result["output"].startswith(f"{wanted}\n")
+            assert ("1000" in result["output"]) == writable
+            assert (wanted / "here").exists() == writable
+
+        self.run(tmp_path, story, NODUS_WORKSPACE=str(wanted))
 
     def test_commands_are_the_other_user_without_any_privilege(self, tmp_path: Path) -> None:
         async def story(running: Daemon) -> None:

@@ -108,6 +108,8 @@ def test_unknown_fields_are_refused_with_a_suggestion(
         ({"workingDir": "workspace"}, "spec.workingDir"),
         ({"workingDir": "/a/../b"}, "spec.workingDir"),
         ({"workingDir": "/"}, "spec.workingDir"),
+        ({"workingDir": "/usr/src"}, "spec.workingDir"),
+        ({"workingDir": "/var/lib"}, "spec.workingDir"),
         ({"continuity": {"mode": "Snapshotted"}}, "spec.continuity.stateDir"),
         ({"continuity": {"mode": "None", "stateDir": "/a"}}, "spec.continuity.stateDir"),
         ({"source": {"git": {"repo": "no-owner"}}}, "spec.source.git.repo"),

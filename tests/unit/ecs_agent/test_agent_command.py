@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nodus_core.resources.fields import WorkingFolder
+from pydantic import TypeAdapter, ValidationError
 
 from localstack.ecs_agent.cgroups import Group
 from localstack.ecs_agent.command import Descriptors, joined, users_of
@@ -154,7 +156,24 @@ def test_the_working_folder_is_where_the_agent_wants_it(mode: Mode, folder: Sand
 @pytest.mark.req("NOD-157")
 def test_no_working_folder_hides_the_system_or_the_daemon() -> None:
     good = ("/workspace", "/work/x", "/home/agent", "/home/agent/project", "/srv", "/opt/project", "/tmp/x")
-    bad = ("/usr", "/usr/local/x", "/etc/x", "/proc/1", "/dev/shm", "/lib64/x", "/run/x", "/", "relative")
+    bad = (
+        "/usr",
+        "/usr/local/x",
+        "/etc/x",
+        "/proc/1",
+        "/dev/shm",
+        "/lib64/x",
+        "/run/x",
+        "/",
+        "relative",
+        "/root/x",
+    )
     daemons = ("/opt", "/opt/sandboxd", "/opt/sandboxd/x", "/var", "/var/lib/sandboxd", "/home")
     assert [path for path in good if not can_hold_workspace(path)] == []
     assert [path for path in (*bad, *daemons) if can_hold_workspace(path)] == []
+    # The API admits the same ones: what an agent may ask for can be made here and on AWS.
+    admits = TypeAdapter(WorkingFolder)
+    assert [admits.validate_python(path) for path in good] == list(good)
+    for path in (*bad, *daemons):
+        with pytest.raises(ValidationError):
+            admits.validate_python(path)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nodus_core.resources.fields import Folder, Image, Money, Prompt, Script, Spec, Whole
+from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder
 from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
 
@@ -27,7 +27,7 @@ class AgentSpec(Spec):
     per_run_max_cost_usd: Money | None = Field(default=None, alias="perRunMaxCostUSD")
     max_tool_calls: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
     max_parallel_agents: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
-    working_dir: Folder | None = None
+    working_dir: WorkingFolder | None = None
     continuity: Continuity | None = None
     source: Source | None = None
     setup: Script | None = None

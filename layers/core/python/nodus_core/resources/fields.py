@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -14,6 +15,28 @@ from nodus_core.resources.document import Written
 
 MOST_TEXT = 262_144
 """Bytes of UTF-8 of `spec.input`, `spec.system` and every message (NOD-039, NOD-589)."""
+
+_DAEMONS = ("/opt/sandboxd", "/var/lib/sandboxd")
+SANDBOX_FOLDERS = ("/home", *_DAEMONS)
+"""Folders of every sandbox that no working folder may be, or hide by lying above them."""
+SYSTEM_FOLDERS = (
+    *(
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/libx32",
+        "/proc",
+        "/root",
+        "/run",
+        "/sbin",
+    ),
+    *("/sys", "/usr", *_DAEMONS),
+)
+"""Folders of every sandbox that are not its commands': no working folder may lie in them."""
 
 MOST_SCRIPT = 65_536
 LONGEST_NAME = 253
@@ -119,6 +142,18 @@ def _clean_path(value: str) -> str:
     return at_most(1024)(value)
 
 
+def _not_the_systems(value: str) -> str:
+    """A folder that a sandbox can give to its commands: none of the system, none above or in the daemon's own."""
+    wanted = PurePosixPath(value)
+    inside = next((folder for folder in SYSTEM_FOLDERS if wanted.is_relative_to(folder)), None)
+    above = next((folder for folder in SANDBOX_FOLDERS if PurePosixPath(folder).is_relative_to(wanted)), None)
+    if inside or above:
+        raise problem(
+            f"must be a folder of its own, for example /workspace: {inside or above} is the sandbox's"
+        )
+    return value
+
+
 def _not_blank(value: str) -> str:
     if not value.strip():
         raise problem("must not be empty")
@@ -139,6 +174,7 @@ Money = Annotated[str, BeforeValidator(_dollars)]
 Prompt = Annotated[Str, AfterValidator(at_most(MOST_TEXT))]
 Script = Annotated[Str, AfterValidator(_not_blank), AfterValidator(at_most(MOST_SCRIPT))]
 Folder = Annotated[Str, AfterValidator(_clean_path)]
+WorkingFolder = Annotated[Folder, AfterValidator(_not_the_systems)]
 Name = Annotated[
     Str,
     AfterValidator(
