@@ -149,16 +149,22 @@ def child_environment() -> dict[str, str]:
         for key, value in os.environ.items()
         if key not in {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT"}
     }
-    home = environment.get("HOME", "")
-    if not (home and os.access(home, os.W_OK)):
-        (STATE / "home").mkdir(exist_ok=True)
-        environment["HOME"] = str(STATE / "home")
+    environment["HOME"] = usable_home(environment, STATE / "home")
     environment["PATH"] = os.pathsep.join([str(APP_VENV / "bin"), environment.get("PATH", "/usr/bin:/bin")])
     environment.setdefault("UV_SYSTEM_CERTS", "1")
     environment.setdefault("NODE_USE_SYSTEM_CA", "1")
     environment["UV_PYTHON_DOWNLOADS"] = "never"
     environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     return environment
+
+
+def usable_home(environment: Mapping[str, str], other: Path) -> str:
+    """HOME if caches can be kept there, else `other`, which is made."""
+    home = environment.get("HOME", "")
+    if home and Path(home).is_dir() and os.access(home, os.W_OK):
+        return home
+    other.mkdir(parents=True, exist_ok=True)
+    return str(other)
 
 
 def install_tools(environment: Mapping[str, str]) -> None:

@@ -8,16 +8,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from localstack.paths import APP_BIN, ROOT
-from localstack.tenant import CONTEXT, configuration_path, read_configuration
+from localstack.paths import APP_BIN, ROOT, State
+from localstack.processes import ProcessError
+from localstack.tenant import configuration_path, context_name, read_configuration
 
 AGENT = "examples/hello/agent.yaml"
 RUN = "examples/hello/run.yaml"
 NAME = "hello-agent-run"
 
-GO_ON = f"""\
-How to go on (first: export PATH={APP_BIN}:$PATH):
-  nodus get agentrun/{NAME} -o yaml
+GO_ON = """\
+How to go on (first: export PATH={bin}:$PATH):
+  nodus get agentrun/{run} -o yaml
       all there is to know about the run
   nodus create agentrun mine --agent hello-agent --prompt "Say hi"
       a run without a file; then: nodus agentrun steps mine --follow
@@ -25,7 +26,7 @@ How to go on (first: export PATH={APP_BIN}:$PATH):
       real models in the place of the scripted ones, which answer what examples/scripts/ knows
   make logs
       what happens behind it; make down stops it all and keeps what it holds
-The client's configuration is {configuration_path()}, context {CONTEXT!r}.
+The client's configuration is {configuration}, context {context!r}.
 """
 
 
@@ -50,7 +51,11 @@ def main() -> int:
     except DemoError as error:
         print(f"\nThe demo stopped: {error}. `make logs` shows what happened behind it.", file=sys.stderr)
         return 1
-    print(f"\n{GO_ON}", end="")
+    except ProcessError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    said = GO_ON.format(bin=APP_BIN, run=NAME, configuration=configuration_path(), context=cli.context)
+    print(f"\n{said}", end="")
     return 0
 
 
@@ -58,8 +63,10 @@ class Cli:
     """The installed `nodus`, pointed at the local cloud whatever else the person's configuration holds."""
 
     def __init__(self) -> None:
-        current = read_configuration(configuration_path()).get("current-context")
-        self._context = [] if current == CONTEXT else ["--context", CONTEXT]
+        configuration = read_configuration(configuration_path())
+        self.context = context_name(State.current(), configuration)
+        current = configuration.get("current-context")
+        self._context = [] if current == self.context else ["--context", self.context]
         overriding = {"NODUS_SERVER", "NODUS_TOKEN", "NODUS_ORG", "NODUS_PROJECT"}
         self._environment = {name: value for name, value in os.environ.items() if name not in overriding}
 

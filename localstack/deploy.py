@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from localstack import supervise
+from localstack.bootstrap import usable_home
 from localstack.endpoints import Cloud
 from localstack.paths import APP_BIN, ROOT, TOOLS_BIN, State
 from localstack.processes import ProcessError, tail
@@ -101,7 +102,7 @@ def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) 
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env={**environment(), **extra},
+            env={**environment(state), **extra},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -112,12 +113,13 @@ def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) 
         raise ProcessError(f"deploy: {name} failed with exit code {done.returncode}:\n{tail(log, 30)}")
 
 
-def environment() -> dict[str, str]:
+def environment(state: State) -> dict[str, str]:
     """For CDK and what it starts: Python and Node of the checkout first, no AWS settings of the caller."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     path = os.pathsep.join([str(APP_BIN), str(TOOLS_BIN), kept.get("PATH", "/usr/bin:/bin")])
     return {
         **kept,
+        "HOME": usable_home(kept, state.folder / "home"),
         "PATH": path,
         "CI": "true",
         "CDK_DISABLE_VERSION_CHECK": "1",

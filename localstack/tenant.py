@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pwd
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,19 @@ def admin(cloud: Cloud, **request: Any) -> dict[str, Any]:
 
 
 def ensure_key(state: State, cloud: Cloud) -> None:
-    """A key in the client configuration's context `local`, made once for each state folder."""
+    """A key in this cloud's context of the client configuration, made once for each state folder.
+
+    Raises:
+        ProcessError: the configuration cannot be read or written; no key was made then.
+    """
     path = configuration_path()
     configuration = read_configuration(path)
+    name = context_name(state, configuration)
     issued = state.deployment / "key.sha256"
-    context = configuration["contexts"].get(CONTEXT) or {}
+    context = configuration["contexts"].get(name) or {}
     token = context.get("token", "")
     if not (token and issued.is_file() and issued.read_text() == digest(token)):
+        save_configuration(path, configuration)  # before a key is made that could not be kept
         answer = admin(
             cloud,
             operation="CreateKey",
@@ -100,28 +107,57 @@ def ensure_key(state: State, cloud: Cloud) -> None:
         )
         token = answer["token"]
         write_private(issued, digest(token))
-    wanted = {"server": cloud.api_url, "org": ORGANIZATION, "project": PROJECT, "token": token}
+    own = {"server": cloud.api_url, "org": ORGANIZATION, "project": PROJECT, "token": token}
+    wanted = {**context, **own, "state": str(state.folder)}
     if context != wanted or not configuration.get("current-context"):
-        configuration["contexts"][CONTEXT] = wanted
-        configuration["current-context"] = configuration.get("current-context") or CONTEXT
-        write_private(path, yaml.safe_dump(configuration, sort_keys=False))
-        print(f"client configuration: context {CONTEXT!r} in {path}")
-    if configuration["current-context"] != CONTEXT:
-        print(f"note: the current context is {configuration['current-context']!r}, not {CONTEXT!r} ({path})")
+        configuration["contexts"][name] = wanted
+        configuration["current-context"] = configuration.get("current-context") or name
+        save_configuration(path, configuration)
+        print(f"client configuration: context {name!r} in {path}")
+    if configuration["current-context"] != name:
+        print(f"note: the current context is {configuration['current-context']!r}, not {name!r} ({path})")
 
 
-def local_context() -> dict[str, str]:
-    """The context `local` of the client configuration; empty before the first `up`."""
-    return read_configuration(configuration_path())["contexts"].get(CONTEXT) or {}
+def context_name(state: State, configuration: Mapping[str, Any]) -> str:
+    """The context of this cloud: the one that names its folder, else `local`, unless that is another cloud's."""
+    contexts: Mapping[str, Any] = configuration["contexts"]
+    for name, context in contexts.items():
+        if isinstance(context, dict) and context.get("state") == str(state.folder):
+            return name
+    holder = (contexts.get(CONTEXT) or {}).get("state")
+    if holder is not None and State(Path(holder)).cloud_file.exists():
+        return f"{CONTEXT}-{digest(str(state.folder))[:6]}"
+    return CONTEXT
 
 
-def configuration_path() -> Path:
-    """The client configuration (protocols §7)."""
-    named = os.environ.get("NODUS_CONFIG")
-    if named:
-        return Path(named)
-    home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
-    return Path(home) / ".config" / "nodus" / "config.yaml"
+def configuration_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The client configuration (protocols §7).
+
+    Raises:
+        ProcessError: there is no home folder to look in.
+    """
+    if environ.get("NODUS_CONFIG"):
+        return Path(environ["NODUS_CONFIG"])
+    folder = Path(environ.get("XDG_CONFIG_HOME") or "")
+    if not folder.is_absolute():  # a relative one is to be ignored, the XDG base directory specification says
+        folder = home_folder(environ) / ".config"
+    return folder / "nodus" / "config.yaml"
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """HOME, else the home of the user's entry in the list of users.
+
+    Raises:
+        ProcessError: there is neither.
+    """
+    if environ.get("HOME"):
+        return Path(environ["HOME"])
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        raise ProcessError(
+            "there is no home folder for the client's configuration: set HOME, or name a file by NODUS_CONFIG"
+        ) from error
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
@@ -143,6 +179,21 @@ def read_configuration(path: Path) -> dict[str, Any]:
             f"{path} is not a client configuration; mend it, or name another file by NODUS_CONFIG"
         )
     return {**data, "contexts": dict(data.get("contexts") or {})}
+
+
+def save_configuration(path: Path, configuration: Mapping[str, Any]) -> None:
+    """Write the client configuration.
+
+    Raises:
+        ProcessError: it cannot be written.
+    """
+    try:
+        write_private(path, yaml.safe_dump(dict(configuration), sort_keys=False))
+    except OSError as error:
+        raise ProcessError(
+            f"the client's configuration {path} cannot be written: {error.strerror or error}; "
+            "name another file by NODUS_CONFIG"
+        ) from error
 
 
 def digest(token: str) -> str:

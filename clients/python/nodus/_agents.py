@@ -89,6 +89,7 @@ class _Agent:
             AlreadyExistsError: ``name`` is taken.
             AgentStoppedError: the agent takes no runs.
             InvalidError: the server refuses a field of the agent or the run.
+            OutcomeUnknownError: it is not known whether the run was created; the error's ``run`` is its handle.
         """
         client = self._client()
         self._apply(client)
@@ -293,6 +294,8 @@ def money(amount: str | Decimal | int | None) -> str | None:
     if isinstance(amount, (bool, float)):
         raise TypeError(f"give money as a text: {str(amount)!r}")
     text = f"{amount:f}" if isinstance(amount, Decimal) else str(amount)
-    if not _MONEY.fullmatch(text):
-        raise ValueError(f"{text!r} is no amount of US dollars such as '0.50' (at most six decimals)")
+    if not _MONEY.fullmatch(text) or not Decimal(text):
+        raise ValueError(
+            f"{text!r} is no amount of US dollars such as '0.50' (above 0, at most six decimals)"
+        )
     return text

@@ -130,6 +130,8 @@ class Resource:
 
     kind: ClassVar[str]
     plural: ClassVar[str]
+    _apply_may_repeat: ClassVar[bool]
+    """Whether an apply whose answer was lost may be sent again."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -162,11 +164,15 @@ class Resource:
 
         Args:
             manifest: ``metadata`` with the name, and ``spec``; ``apiVersion`` and ``kind`` are filled in.
+
+        Raises:
+            OutcomeUnknownError: the answer was lost, and sending it again could do more than sending it once.
         """
         body = {**self._head(), **manifest}
         name: str = body["metadata"]["name"]
-        # An apply states the outcome, not a change: doing it twice does no more than once.
-        call = Call("PATCH", self.path(name), body=body, content_type=APPLY_PATCH, repeatable=True)
+        call = Call(
+            "PATCH", self.path(name), body=body, content_type=APPLY_PATCH, repeatable=self._apply_may_repeat
+        )
         reply = self._send(call)
         return Applied(Record(reply.json()), created=reply.code == 201)
 
@@ -221,6 +227,8 @@ class Agents(Resource):
 
     kind = "Agent"
     plural = "agents"
+    # An apply states the outcome, not a change: doing it twice does no more than once.
+    _apply_may_repeat = True
 
 
 class AgentRuns(Resource):
@@ -228,6 +236,8 @@ class AgentRuns(Resource):
 
     kind = "AgentRun"
     plural = "agentruns"
+    # A run that was deleted in between would be made, and paid for, a second time; apply keeps no key (FLD-16).
+    _apply_may_repeat = False
 
     def cancel(self, name: str) -> Record:
         """Ask an unfinished run to stop; a finished one stays as it is (NOD-045)."""

@@ -27,6 +27,8 @@ class Context:
     token: str = field(repr=False)
     org: str | None = None
     project: str = DEFAULT_PROJECT
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What else the file says about it: other programs' to read, and kept."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Configuration:
     path: Path
     contexts: Mapping[str, Context] = field(default_factory=dict[str, Context])
     current: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What else the file says; kept."""
 
     def select(self, name: str | None) -> Context | None:
         """The context of that name, or the current one; ``None`` when there is no current one.
@@ -68,20 +72,33 @@ class Configuration:
         return replace(self, contexts={**self.contexts, name: context}, current=name)
 
     def save(self) -> None:
-        """Write the file in one step, readable by its owner only (mode 0600)."""
-        import tempfile  # noqa: PLC0415 (only `nodus login` writes)
+        """Write the file in one step, readable by its owner only (mode 0600).
 
+        Raises:
+            ConfigError: it cannot be written.
+        """
         content: dict[str, Any] = {
+            **self.more,
             "current-context": self.current,
             "contexts": {name: _to_entry(context) for name, context in self.contexts.items()},
         }
+        try:
+            # JSON is YAML, and needs no YAML writer.
+            self._write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror or error}; name another file by NODUS_CONFIG"
+            ) from error
+
+    def _write(self, text: str) -> None:
+        import tempfile  # noqa: PLC0415 (only `nodus login` writes)
+
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # mkstemp makes the file with mode 0600: the key is at no moment readable by others.
         handle, draft = tempfile.mkstemp(dir=self.path.parent, prefix=".config-")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                # JSON is YAML, and needs no YAML writer.
-                file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+                file.write(text)
             Path(draft).replace(self.path)
         except BaseException:
             Path(draft).unlink(missing_ok=True)
@@ -89,12 +106,31 @@ class Configuration:
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:
-    """The configuration file's place (``NODUS_CONFIG``, else below ``XDG_CONFIG_HOME`` or ``~/.config``)."""
+    """The configuration file's place (docs/protocols.md, section 7).
+
+    Raises:
+        ConfigError: there is no home folder to look in.
+    """
     env = os.environ if environ is None else environ
     if env.get("NODUS_CONFIG"):
         return Path(env["NODUS_CONFIG"])
-    home = Path(env["XDG_CONFIG_HOME"]) if env.get("XDG_CONFIG_HOME") else Path.home() / ".config"
-    return home / "nodus" / "config.yaml"
+    folder = Path(env.get("XDG_CONFIG_HOME") or "")
+    if not folder.is_absolute():  # a relative one is to be ignored, the XDG base directory specification says
+        folder = _home(env) / ".config"
+    return folder / "nodus" / "config.yaml"
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    if env.get("HOME"):
+        return Path(env["HOME"])
+    import pwd  # noqa: PLC0415 (rare)
+
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        raise ConfigError(
+            "there is no home folder for the configuration: set HOME, or name a file by NODUS_CONFIG"
+        ) from error
 
 
 def load(path: Path | None = None) -> Configuration:
@@ -171,8 +207,12 @@ def checked_token(token: str) -> str:
     return token
 
 
-def _to_entry(context: Context) -> dict[str, str]:
-    entry = {"server": context.server, "project": context.project, "token": context.token}
+_ENTRY_FIELDS = frozenset({"server", "project", "token", "org"})
+
+
+def _to_entry(context: Context) -> dict[str, Any]:
+    own = {"server": context.server, "project": context.project, "token": context.token}
+    entry = {**context.more, **own}
     return entry if context.org is None else {**entry, "org": context.org}
 
 
@@ -196,6 +236,8 @@ def _from_document(path: Path, value: Any) -> Configuration:
             token=str(fields.get("token") or ""),
             org=str(fields["org"]) if fields.get("org") else None,
             project=str(fields.get("project") or DEFAULT_PROJECT),
+            more={key: value for key, value in fields.items() if key not in _ENTRY_FIELDS},
         )
     current = content.get("current-context")
-    return Configuration(path, contexts, str(current) if current else None)
+    more = {key: value for key, value in content.items() if key not in {"current-context", "contexts"}}
+    return Configuration(path, contexts, str(current) if current else None, more)

@@ -9,11 +9,17 @@ from typing import Any
 from nodus._client import Client, default_client
 from nodus._record import Record
 from nodus._waiting import poll
-from nodus.errors import RunBlockedError, RunFailedError
+from nodus.errors import (
+    OutcomeUnknownError,
+    RunBlockedError,
+    RunFailedError,
+    ServerError,
+    ServiceUnavailableError,
+)
 
 FINISHED = frozenset({"Succeeded", "Failed", "Cancelled"})
-# Waits that end only when a person does something (NOD-034, NODQ-03).
-_FOR_A_PERSON = {
+# Waits that end only when a person does something (NOD-034, NODQ-03), and what that is.
+FOR_A_PERSON = {
     "MaxCostReached": "its cost limit is reached: cancel it and start a new run with a higher limit",
     "NeedsResolution": "the outcome of a step is unknown: look at its steps, then resolve or cancel it",
     "TaskActionRequired": "a task needs a decision: look at its team view",
@@ -68,7 +74,7 @@ class AgentRun:
 
         return poll(
             lambda within: _status(self._client.agentruns.get(self.name, within=within)),
-            _at_rest,
+            at_rest,
             timeout=timeout,
             describe=late,
         )
@@ -115,10 +121,20 @@ class AgentRun:
 
 
 def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | None) -> AgentRun:
-    """Create a run of ``agent``; without a name it gets one of its own."""
+    """Create a run of ``agent``; without a name it gets one of its own.
+
+    Raises:
+        OutcomeUnknownError: no answer came, or none that tells whether the run was stored; it names the run.
+    """
     chosen = name or f"{agent[:50].rstrip('-.')}-{os.urandom(5).hex()}"
-    client.agentruns.create(chosen, spec)
-    return AgentRun(chosen, client=client)
+    run = AgentRun(chosen, client=client)
+    try:
+        client.agentruns.create(chosen, spec)
+    except (OutcomeUnknownError, ServerError, ServiceUnavailableError) as error:
+        why = f"it is not known whether run {chosen} was created: {error.message}"
+        look = f"look at it with nodus.AgentRun.from_name({chosen!r}, project={run.project!r}) before you submit again"
+        raise OutcomeUnknownError(f"{why}; {look}", run=run) from error
+    return run
 
 
 def answer_of(run: AgentRun, timeout: float | None) -> str:
@@ -137,7 +153,7 @@ def answer_of(run: AgentRun, timeout: float | None) -> str:
         why += f": {status.get('message')}"
     if status.get("phase") in FINISHED:
         raise RunFailedError(why, run=run, status=status)
-    hint = _FOR_A_PERSON.get(str(status.get("reason")), "it waits for a message")
+    hint = FOR_A_PERSON.get(str(status.get("reason")), "it waits for a message")
     raise RunBlockedError(f"{why} ({hint})", run=run, status=status)
 
 
@@ -145,11 +161,12 @@ def _status(seen: Record) -> Record:
     return seen.get("status") or Record({})
 
 
-def _at_rest(status: Record) -> bool:
+def at_rest(status: Record) -> bool:
+    """Whether a run with this status does not go on by itself: it has finished, or waits for somebody."""
     if status.get("phase") in FINISHED:
         return True
     reason = status.get("reason")
-    return status.get("phase") == "Waiting" and (reason == "MessageWait" or reason in _FOR_A_PERSON)
+    return status.get("phase") == "Waiting" and (reason == "MessageWait" or reason in FOR_A_PERSON)
 
 
 def _gone(status: Record) -> bool:

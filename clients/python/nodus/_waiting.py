@@ -53,21 +53,20 @@ def poll(
     Raises:
         WaitTimeoutError: not reached in time.
     """
-    started = clock()
-    answered = started
+    answered = clock()
+    until = float("inf") if timeout is None else answered + timeout
     interval = FIRST_INTERVAL_SECONDS
     seen: T | None = None
     while True:
-        left = float("inf") if timeout is None else started + timeout - clock()
         try:
-            seen = read(min(max(left, 1.0), 25.0))
+            seen = read(min(max(until - clock(), 1.0), 25.0))
             answered = clock()
             if done(seen):
                 return seen
         except _PASSING:
             if seen is None or clock() - answered > SERVER_AWAY_SECONDS:
                 raise
-        left = float("inf") if timeout is None else started + timeout - clock()
+        left = until - clock()
         if left <= 0:
             raise WaitTimeoutError(describe(seen))
         sleep(min(interval, left))

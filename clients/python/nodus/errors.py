@@ -4,7 +4,7 @@
     ├── ConfigError                   no server, no key, or a configuration file that cannot be read
     ├── ManifestError                 a text that is no manifest: .source, .line, .field
     ├── ServerUnreachableError        nothing was sent: the server cannot be reached
-    ├── OutcomeUnknownError           sent, but no answer came: it may or may not have been done
+    ├── OutcomeUnknownError           sent, but no answer came: it may or may not have been done; .run
     ├── WaitTimeoutError              (also TimeoutError) the wait is over, the object goes on
     ├── RunError                      .run, .status
     │   ├── RunFailedError            the run ended Failed or Cancelled
@@ -89,9 +89,17 @@ class ServerUnreachableError(NodusError):
 
 
 class OutcomeUnknownError(NodusError):
-    """The call was sent and no answer came: look at the object before you call again."""
+    """The call was sent and no answer came: look at the object before you call again.
+
+    ``run`` is the handle of the run that ``submit`` may have started (``None``: another call), so that it can be
+    looked at although its name was never returned.
+    """
 
     default_reason = "OutcomeUnknown"
+
+    def __init__(self, message: str, *, run: AgentRun | None = None) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 class WaitTimeoutError(NodusError, TimeoutError):

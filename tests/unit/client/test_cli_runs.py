@@ -257,6 +257,38 @@ def test_follow_ends_with_a_failed_run_and_outlives_faults(started: Cli, server:
     assert output.out.splitlines()[-1].endswith("Failed  (SetupFailed)  $0.0021  x\\x1b[2J")
 
 
+@pytest.mark.req("NOD-034")
+@pytest.mark.parametrize(
+    ("reason", "says"), [("NeedsResolution", "outcome of a step"), ("MaxCostReached", "cost limit")]
+)
+def test_follow_ends_when_only_a_person_can_go_on(
+    started: Cli, server: FakeServer, reason: str, says: str
+) -> None:
+    the_run(server).outcome = Outcome("Waiting", None, reason, "see there")
+    output = started("agentrun", "steps", "hello-agent-run", "--follow")
+    assert output.code == 1
+    assert output.out.splitlines()[-1].startswith(f"run        agentrun/hello-agent-run Waiting  ({reason})")
+    assert f"Error ({reason})" in output.err
+    assert says in output.err
+
+
+def test_follow_ends_well_when_the_run_waits_for_a_message(started: Cli, server: FakeServer) -> None:
+    the_run(server).outcome = Outcome("Waiting", "done", "MessageWait")
+    output = started("agentrun", "steps", "hello-agent-run", "--follow")
+    assert (output.code, output.err) == (0, "")
+    assert output.out.splitlines()[-1].startswith(
+        "run        agentrun/hello-agent-run Waiting  (MessageWait)"
+    )
+
+
+def test_follow_into_a_pipe_tells_when_phase_or_reason_change(started: Cli, server: FakeServer) -> None:
+    run = the_run(server)
+    run.looks = -1
+    output = started("agentrun", "steps", "hello-agent-run", "--follow").out
+    told = [line for line in output.splitlines() if line.startswith("run ")]
+    assert [line.split()[2] for line in told] == ["Running", "Succeeded"]
+
+
 def many(server: FakeServer, count: int) -> Run:
     """The run with so many steps, which goes on only when the test says so."""
     run = the_run(server)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pwd
 import stat
 from pathlib import Path
 
 import nodus
 import pytest
 from nodus import _config, errors
+
+from localstack import tenant
+from localstack.processes import ProcessError
+
+ACCOUNT = Path(pwd.getpwuid(os.getuid()).pw_dir)
 
 STORED = """
 current-context: local
@@ -107,7 +115,7 @@ def test_a_failed_save_leaves_the_file_and_no_draft(stored: Path, monkeypatch: p
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(errors.ConfigError, match=r"disk full.*NODUS_CONFIG"):
         _config.load().with_context("x", _config.Context("http://x", "t")).save()
     assert [path.name for path in stored.parent.iterdir()] == [stored.name]
     assert stored.read_text() == STORED
@@ -122,8 +130,35 @@ def test_the_key_is_in_no_representation(stored: Path) -> None:
     [
         ({"NODUS_CONFIG": "/x/y"}, Path("/x/y")),
         ({"XDG_CONFIG_HOME": "/xdg"}, Path("/xdg/nodus/config.yaml")),
-        ({}, Path.home() / ".config/nodus/config.yaml"),
+        ({"XDG_CONFIG_HOME": "relative", "HOME": "/h"}, Path("/h/.config/nodus/config.yaml")),
+        ({"XDG_CONFIG_HOME": "", "HOME": "/h"}, Path("/h/.config/nodus/config.yaml")),
+        ({"HOME": ""}, ACCOUNT / ".config/nodus/config.yaml"),
+        ({}, ACCOUNT / ".config/nodus/config.yaml"),
     ],
 )
-def test_the_file_s_place(environ: dict[str, str], path: Path) -> None:
+def test_the_file_s_place_is_the_same_for_the_client_and_for_make_up(
+    environ: dict[str, str], path: Path
+) -> None:
     assert _config.config_path(environ) == path
+    assert tenant.configuration_path(environ) == path
+
+
+def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)  # in no list of users
+    with pytest.raises(errors.ConfigError, match="NODUS_CONFIG"):
+        _config.config_path({})
+    with pytest.raises(ProcessError, match="NODUS_CONFIG"):
+        tenant.configuration_path({})
+
+
+@pytest.mark.req("NODQ-98")
+def test_what_other_programs_noted_in_the_file_is_kept(config_file: Path) -> None:
+    config_file.parent.mkdir()
+    config_file.write_text(
+        "theme: dark\ncontexts: {a: {server: 'http://a', token: t, note: {since: 2020, ok: true}}}\n"
+    )
+    _config.load().with_context("b", _config.Context("http://b", "u")).save()
+    kept = json.loads(config_file.read_text())
+    assert kept["theme"] == "dark"
+    assert kept["contexts"]["a"]["note"] == {"since": 2020, "ok": True}
+    assert kept["current-context"] == "b"

@@ -142,6 +142,33 @@ def test_what_may_be_repeated_survives_a_lost_answer(
 
 
 @pytest.mark.req("FLD-16")
+def test_an_apply_of_a_run_whose_answer_is_lost_is_not_repeated(
+    paused: nodus.Client, server: FakeServer
+) -> None:
+    """Somebody may have deleted the run in between: it would be made, and paid for, a second time."""
+    apply(paused)
+    server.faults.append(Fault("PATCH", lost=True))
+    with pytest.raises(errors.OutcomeUnknownError, match=r"agentruns/r .*look at the object"):
+        paused.agentruns.apply({"metadata": {"name": "r"}, "spec": {"agent": "a", "input": "x"}})
+    assert len(server.asked("PATCH .*/agentruns/")) == 1
+
+
+@pytest.mark.req("FLD-16")
+@pytest.mark.parametrize("fault", [Fault("POST", times=99, lost=True), Fault("POST", times=99, status=502)])
+def test_a_submit_without_an_answer_names_its_run(
+    paused: nodus.Client, server: FakeServer, fault: Fault
+) -> None:
+    server.faults.append(replace(fault))
+    with pytest.raises(errors.OutcomeUnknownError) as caught:
+        nodus.ClaudeAgent("a", client=paused).submit("x")
+    run = caught.value.run
+    assert run is not None
+    assert run.name in str(caught.value)
+    stored = ("default", "agentruns", run.name) in server.objects
+    assert stored == fault.lost
+
+
+@pytest.mark.req("FLD-16")
 def test_every_try_of_a_call_carries_its_key_and_each_call_its_own(
     paused: nodus.Client, server: FakeServer
 ) -> None:

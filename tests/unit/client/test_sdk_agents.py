@@ -151,6 +151,8 @@ def test_money_keeps_its_decimals(given: str | Decimal | int, stored: str) -> No
     [
         ({"per_run_max_cost": 0.1}, TypeError, "'0.1'"),
         ({"per_run_max_cost": "1e3"}, ValueError, "0.50"),
+        ({"per_run_max_cost": "0"}, ValueError, "above 0"),
+        ({"per_run_max_cost": Decimal("0.00")}, ValueError, "above 0"),
         ({"families": ["haiku"], "model": "x"}, ValueError, "families"),
         ({"families": "haiku"}, TypeError, r"\['haiku'\]"),
         ({"api_key_field": "B"}, ValueError, "api_key_secret"),

@@ -36,7 +36,9 @@ def answer(session: Session, name: str) -> None:
 @agentrun.command(cls=Command)
 @click.argument("name")
 @click.option(
-    "--follow", is_flag=True, help="Show each step as it starts and ends, until the run has finished."
+    "--follow",
+    is_flag=True,
+    help="Show each step as it starts and ends, until the run has finished or rests.",
 )
 @click.option("-o", "--output", type=OUTPUT, default="table", help="How to show it (default: table).")
 @pass_session
@@ -48,7 +50,8 @@ def steps(session: Session, name: str, follow: bool, output: formats.Format) -> 
       nodus agentrun steps hello-agent-run --follow
       nodus agentrun steps hello-agent-run -o json
 
-    With --follow, -o json prints one line per change: the step as it is then.
+    With --follow, -o json prints one line per change: the step as it is then. A run that goes on only when
+    somebody acts (NeedsResolution, MaxCostReached) ends --follow with exit code 1 and what to do.
     """
     if follow:
         from nodus.cli.follow import follow_steps  # noqa: PLC0415 (only a follower pays for it)

@@ -11,8 +11,10 @@ import click
 
 from nodus._client import LARGEST_PAGE, Client
 from nodus._record import Record
+from nodus._runs import FOR_A_PERSON, at_rest
 from nodus._waiting import poll
 from nodus.cli import columns, formats, text
+from nodus.cli.failures import Failure
 from nodus.cli.kinds import AGENT_RUN
 from nodus.errors import ApiError
 
@@ -85,10 +87,19 @@ class Screen(Protocol):
 class Lines:
     """Plain lines, for pipes and files."""
 
+    def __init__(self) -> None:
+        self._told: tuple[Any, Any] | None = None
+
     def show(self, run: dict[str, Any], changed: list[dict[str, Any]], running: list[dict[str, Any]]) -> None:
-        """A line per change."""
+        """A line per change, of the run's phase and reason too."""
         for step in changed:
             click.echo(_plain(step))
+        if run_rests(run):
+            return  # `end` says it
+        now = columns.pick(run, "status.phase"), columns.pick(run, "status.reason")
+        if self._told not in {None, now}:
+            click.echo(f"run        {_end(run)}")
+        self._told = now
 
     def end(self, run: dict[str, Any]) -> None:
         """The run's end."""
@@ -138,12 +149,15 @@ class Region:
 
 
 def follow_steps(client: Client, name: str, *, as_json: bool) -> None:
-    """Show steps until the run has finished.
+    """Show steps until the run has finished, or goes on only when somebody acts.
 
     Args:
         client: where the run is.
         name: the run.
         as_json: one JSON object per change instead of text.
+
+    Raises:
+        Failure: the run waits for a person (`NeedsResolution`, `MaxCostReached`, …).
     """
     reader = StepReader(client, name)
     with _screen(as_json) as screen:
@@ -156,12 +170,20 @@ def follow_steps(client: Client, name: str, *, as_json: bool) -> None:
 
         run = poll(
             read,
-            lambda seen: columns.pick(seen, "status.phase") in AGENT_RUN.finished,
+            run_rests,
             timeout=None,
             describe=lambda _: "",
             longest=LONGEST_INTERVAL_SECONDS,
         )
         screen.end(run)
+    reason = str(columns.pick(run, "status.reason"))
+    if columns.pick(run, "status.phase") not in AGENT_RUN.finished and reason in FOR_A_PERSON:
+        raise Failure(f"agentrun/{name} does not go on: {FOR_A_PERSON[reason]}", reason=reason)
+
+
+def run_rests(run: dict[str, Any]) -> bool:
+    """Whether no more steps come unless somebody acts."""
+    return at_rest(Record(run.get("status") or {}))
 
 
 def _screen(as_json: bool) -> AbstractContextManager[Screen]:

@@ -49,6 +49,7 @@ def login(session: Session, key: str, server: str | None) -> None:
         token=_config.checked_token(_key(key)),
         org=session.org or (before.org if before else None),
         project=session.project or (before.project if before else _config.DEFAULT_PROJECT),
+        more=before.more if before else {},
     )
     _try(context)
     stored.with_context(name, context).save()
