@@ -37,7 +37,7 @@ test: setup ## all tests but crash and bench; those that need a cloud get one of
 	@$(PY) -m localstack.tiers --limit 600 --parallel $(QUICK)
 	@$(PY) -m localstack.tiers --limit 840 $(DEPLOYED)
 
-crash: setup ## a kill at every commit point: the outcome must equal the undisturbed one
+crash: setup ## a kill at every commit point and of every process: the outcome equals the undisturbed one
 	@$(PY) -m localstack.tiers --limit 3600 tests/crash
 
 bench: setup ## what a step costs, in time, billed operations and USD; BENCH="loop --json FILE" for parts

@@ -24,6 +24,9 @@ START_S = 600
 SCRIPTS = ROOT / "tests" / "fixtures" / "scripts"
 """What the scripted model of a session's cloud plays beside the examples."""
 
+# Tests never spend money: whatever key the person has, models are scripted.
+SETTINGS = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "NODUS_SCRIPTS": str(SCRIPTS)}
+
 
 @dataclass(frozen=True)
 class TestCloud:
@@ -120,13 +123,12 @@ def running_cloud() -> TestCloud | None:
     if not named:
         return None
     state = State(Path(named).resolve())
-    return TestCloud(state, state.folder / "config.yaml", {})
+    return TestCloud(state, state.folder / "config.yaml", SETTINGS)
 
 
 def started_cloud(config: pytest.Config) -> TestCloud:
     """A fresh one, deployed, discarded when the session ends."""
-    # Tests never spend money: whatever key the person has, models are scripted.
-    cloud = new_cloud({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "NODUS_SCRIPTS": str(SCRIPTS)})
+    cloud = new_cloud(SETTINGS)
     config.add_cleanup(lambda: discard(cloud))
     cloud.run("up")
     return cloud

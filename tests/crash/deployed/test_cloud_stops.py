@@ -1,0 +1,59 @@
+"""The whole local cloud goes away in the middle of runs, politely or not, and comes back."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.runs.asked import requests
+from tests.integration.runs.machine import gate, room
+from tests.integration.runs.person import Person, in_turn, names
+from tests.integration.waiting import until
+
+pytestmark = pytest.mark.timeout(900, func_only=True)
+
+
+def stop(person: Person) -> None:
+    person.cloud.run("down")
+
+
+def kill(person: Person) -> None:
+    """SIGKILL of the emulated AWS: nothing is saved on the way."""
+    pid = person.cloud.cloud.pids["cloud"]
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.req("NOD-073", "NOD-088", "NOD-089", "NOD-090", "FLD-05")
+@pytest.mark.parametrize("end", [stop, kill])
+def test_runs_go_on_or_ask_when_the_cloud_is_back(person: Person, end: Callable[[Person], None]) -> None:
+    person.agent("traveller")
+    done = person.start("traveller", "Say hello.")
+    done.succeeded()
+    before = done.status(), done.steps(), done.answer()
+    commanding = person.start("traveller", in_turn("echo x >> did; " + gate()))
+    commanding.reaches("tool.run_command.1")
+    own = room(person.cloud, commanding.status()["sandbox"]["name"])
+    did = own.says("did")
+    thinking = person.start("traveller", "Think.")
+    until(lambda: requests(person.cloud, thinking.mark), bool)
+
+    end(person)
+    person.cloud.run("up")
+
+    assert (done.status(), done.steps(), done.answer()) == before
+    status = commanding.waits("NeedsResolution")
+    assert did == "x\n"
+    assert [entry["step"] for entry in status["unresolved"]] == ["turn-1.tool.run_command.1"]
+    assert commanding.step("tool.run_command.1")["state"] == "Uncertain"
+    assert len(requests(person.cloud, commanding.mark)) == 1
+    commanding.cancel()
+    assert commanding.ended()["phase"] == "Cancelled"
+
+    thinking.succeeded()
+    assert thinking.answer() == "Thought."
+    assert names(thinking.steps()) == ["sandbox", "model.1"]
+    asked = requests(person.cloud, thinking.mark)
+    assert len({entry["body"] for entry in asked}) == 1
+    assert thinking.step("model.1")["attempt"] == len(asked)
+    assert thinking.status()["cost"]["totalUSD"] == "0.003"
