@@ -9,6 +9,7 @@ resolved to loopback is turned away by the Host header.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,9 +20,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEALTH = "/_ministack/health"
-# APIs check their own keys; the second is where a custom resource reports, below a random name.
-UNSIGNED_PREFIXES = ("/_aws/execute-api/", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+# APIs check their own keys.
+UNSIGNED_PREFIXES = ("/_aws/execute-api/",)
+# Answered without a look at any signature: MiniStack's own, credentials of instances and tasks, sign-in pages.
+CLOSED_PREFIXES = (
+    *("/_ministack/", "/_localstack/", "/_aws/", "/latest", "/v2/credentials", "/oauth2/", "/logout"),
+)
+LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 
 
 class Gate:
@@ -56,15 +61,15 @@ def as_secure(scope: Scope) -> Scope:
 def refusal(scope: Scope) -> str | None:
     """Why this request may not pass, None when it may."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    host = headers.get("host", "").rsplit(":", 1)[0] if "]" not in headers.get("host", "") else "[::1]"
-    if host not in LOCAL_NAMES:
+    host = headers.get("host", "")
+    if not LOCAL_HOST.fullmatch(host):
         return f"the local cloud answers on loopback names only, not as {host!r}"
     path: str = scope["path"]
     if path == HEALTH or path.startswith(UNSIGNED_PREFIXES):
         return None
     if scope["type"] == "websocket":
         return "the only WebSockets here are those of deployed APIs"
-    if path.startswith(("/_ministack/", "/_localstack/", "/_aws/")):
+    if path.startswith(CLOSED_PREFIXES):
         return f"{path} is closed: it asks for no credentials"
     if not is_signed(headers, scope.get("query_string", b"")):
         return (

@@ -32,6 +32,7 @@ class PackageStore:
                 partial = Path(tempfile.mkdtemp(dir=self._folder, prefix="partial-"))
                 extract(content, partial)
                 partial.replace(target)
+            os.utime(target)  # in use: not among the old ones that the next start removes
         return target
 
     def keep_newest(self, count: int) -> None:

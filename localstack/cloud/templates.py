@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
 from typing import Any, TextIO
 
 from localstack.cloud import worker_program
@@ -24,6 +25,9 @@ logger = logging.getLogger("localstack.templates")
 
 READY_WAIT_S = 60.0
 FORK_WAIT_S = 10.0
+# What is kept of an import's output, for the message when it fails.
+KEPT_LINES = 200
+LINE_BYTES = 4096
 
 
 class TemplateError(Exception):
@@ -33,12 +37,12 @@ class TemplateError(Exception):
 class Forked:
     """A worker process that is no child of ours: what `subprocess.Popen` would offer, by its pidfd."""
 
-    def __init__(self, pid: int, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
+    def __init__(self, pid: int, pidfd: int, stdin: TextIO, stdout: TextIO, stderr: TextIO) -> None:
         self.pid = pid
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
-        self._pidfd = os.pidfd_open(pid)
+        self._pidfd = pidfd
 
     def poll(self) -> int | None:
         """None while it runs; its exit code is its template's to know."""
@@ -88,10 +92,14 @@ class Template:
                 stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
             )
+        self._wrote: deque[bytes] = deque(maxlen=KEPT_LINES)
+        self._reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._reader.start()  # at once: an import that writes more than a pipe holds would wait for ever
         ready = self._talk(setup, READY_WAIT_S)
         if ready is None or ready["status"] != "ready":
             self.stop()
-            wrote = self._process.communicate()[1].decode(errors="replace")
+            self._reader.join()
+            wrote = b"".join(self._wrote).decode(errors="replace")
             raise TemplateError(f"{(ready or {}).get('error', 'it gave no answer')}\n{wrote}".rstrip())
 
     def fork(self, stream: str) -> Forked:
@@ -104,16 +112,20 @@ class Template:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        if answer is None:
+        try:
+            if answer is None:
+                raise TemplateError("the template is gone")
+            pidfd = os.pidfd_open(answer["pid"])
+        except (TemplateError, ProcessLookupError) as error:
             for descriptor in ours:
                 os.close(descriptor)
-            raise TemplateError("the template is gone")
+            raise TemplateError(f"no worker was started: {error}") from error
         modes = ("w", "r", "r")
         streams = [
             os.fdopen(descriptor, mode, encoding="utf-8", errors="replace", buffering=1)
             for descriptor, mode in zip(ours, modes, strict=True)
         ]
-        return Forked(answer["pid"], *streams)
+        return Forked(answer["pid"], pidfd, *streams)
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -123,6 +135,12 @@ class Template:
         self._socket.close()
         self._process.kill()
         self._process.wait()
+
+    def _read_stderr(self) -> None:
+        stderr: Any = self._process.stderr
+        with stderr:
+            while line := stderr.readline(LINE_BYTES):
+                self._wrote.append(line)
 
     def _talk(
         self, message: dict[str, Any], timeout_s: float, descriptors: tuple[int, ...] = ()
@@ -165,9 +183,3 @@ class Templates:
             self._known[name] = (identity, template)
             logger.info("template of %s is ready", name)
             return template
-
-    def stop_all(self) -> None:
-        with self._guard:
-            for _, template in self._known.values():
-                template.stop()
-            self._known.clear()

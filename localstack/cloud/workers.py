@@ -26,6 +26,7 @@ from typing import Any
 
 from localstack.cloud import worker_program
 from localstack.cloud.corrections import attribute
+from localstack.cloud.function_log import FunctionLog
 from localstack.cloud.packages import PackageStore
 from localstack.cloud.templates import Forked, TemplateError, Templates
 
@@ -51,7 +52,7 @@ class FunctionWorker(runtime.Worker):
 
     store: PackageStore
     templates: Templates
-    log_file: Path
+    function_log: FunctionLog
 
     def _spawn(self) -> None:
         """Fork the process from its function's template, which has imported the handler.
@@ -144,14 +145,12 @@ class FunctionWorker(runtime.Worker):
 
     def _read_log(self, process: Forked) -> None:
         """Keep what the function writes, and copy it to the log that people follow."""
-        with self.log_file.open("a", encoding="utf-8") as copy:
-            for line in process.stderr:
-                if line.rstrip("\n") == worker_program.END_OF_LOG:
-                    self._log_done.set()
-                    continue
-                self._log.append(line.rstrip("\n"))
-                copy.write(f"{self.func_name} {line}")
-                copy.flush()
+        for line in process.stderr:
+            if line.rstrip("\n") == worker_program.END_OF_LOG:
+                self._log_done.set()
+                continue
+            self._log.append(line.rstrip("\n"))
+            self.function_log.write(f"{self.func_name} {line}")
         self._log_done.set()
 
     def _take_log(self) -> str:
@@ -270,6 +269,6 @@ def install(store: PackageStore, log_file: Path) -> None:
     """Put these workers in the place of MiniStack's; call once, before it serves."""
     FunctionWorker.store = store
     FunctionWorker.templates = Templates()
-    FunctionWorker.log_file = log_file
+    FunctionWorker.function_log = FunctionLog(log_file)
     runtime._worker_class_for = worker_class
     lambda_service._execute_function_warm = execute_warm

@@ -91,11 +91,21 @@ def test_forged_credentials_are_refused(bare_cloud: TestCloud, access_key: str |
     getattr(boto3.client(service, **arguments), HARMLESS[service])()
 
 
+JUNK = {
+    "Authorization": "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/s3/aws4_request, "
+    f"SignedHeaders=host, Signature={'0' * 64}",
+    "X-Amz-Date": "20260101T000000Z",
+}
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
         ("POST", "/_ministack/reset"),
         ("POST", "/_ministack/config"),
+        ("PUT", "/_ministack/cfn-response/x"),
+        ("PUT", "/_ministack/cfn-signal/x"),
+        ("PUT", "/latest/api/token"),
         ("GET", "/_ministack/lambda-code/nodus-api"),
         ("GET", "/latest/meta-data/iam/security-credentials/"),
         ("GET", "/v2/credentials/x"),
@@ -103,9 +113,14 @@ def test_forged_credentials_are_refused(bare_cloud: TestCloud, access_key: str |
         ("GET", "/some-bucket/some-key"),
     ],
 )
-def test_what_asks_for_no_credentials_is_closed(bare_cloud: TestCloud, method: str, path: str) -> None:
+@pytest.mark.parametrize("headers", [{}, JUNK], ids=["unsigned", "junk"])
+def test_what_asks_for_no_credentials_is_closed(
+    bare_cloud: TestCloud, method: str, path: str, headers: dict[str, str]
+) -> None:
+    """Also to a request that only looks signed, as nothing behind the gate would check it."""
     url = bare_cloud.cloud.endpoint + path
-    assert refusal(urllib.request.Request(url, method=method, data=b"" if method == "POST" else None)) == 403
+    data = b"" if method in {"POST", "PUT"} else None
+    assert refusal(urllib.request.Request(url, method=method, data=data, headers=headers)) == 403
 
 
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
@@ -131,9 +146,15 @@ def test_a_foreign_host_name_is_refused(bare_cloud: TestCloud) -> None:
     assert refusal(urllib.request.Request(url, headers={"Host": "attacker.example"})) == 403
 
 
-def test_cloud_json_is_private(bare_cloud: TestCloud) -> None:
-    assert bare_cloud.state.cloud_file.stat().st_mode & 0o777 == 0o600
-    assert bare_cloud.state.folder.stat().st_mode & 0o077 == 0
+def test_nothing_in_the_state_folder_is_another_user_s_to_read(bare_cloud: TestCloud) -> None:
+    """Prompts, answers and keys are there; what sandboxes see of it is mounted for them."""
+    state = bare_cloud.state
+    assert state.folder.stat().st_mode & 0o077 == 0
+    for part in state.parts:
+        assert part.stat().st_mode & 0o077 == 0, part
+        open_files = [path for path in part.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        assert open_files == [], part
+    assert state.cloud_file.stat().st_mode & 0o777 == 0o600
 
 
 def make_table(cloud: TestCloud, name: str) -> str:
