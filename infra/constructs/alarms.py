@@ -42,10 +42,9 @@ class Alarms(Construct):
         self._topic = self._make_topic(settings.alarm_email)
         self.alarms = [
             self._failures_alarm(failures),
-            self._errors_alarm("LineErrors", "line-errors", functions.line),
-            self._errors_alarm("SweeperErrors", "sweeper-errors", functions.sweeper),
             self._staleness_alarm(functions.sweeper),
             self._late_kicks_alarm(functions.reactor),
+            *(self._errors_alarm(function) for function in functions.all),
             *(self._throttles_alarm(function) for function in functions.all),
         ]
         self._make_dashboard(functions, failures)
@@ -106,10 +105,10 @@ class Alarms(Construct):
         )
         return self._alarm("Failures", "reactor-failures", metric, why)
 
-    def _errors_alarm(self, construct_id: str, name: str, function: NodusFunction) -> cloudwatch.Alarm:
+    def _errors_alarm(self, function: NodusFunction) -> cloudwatch.Alarm:
         metric = function.function.metric_errors(period=FIVE_MINUTES)
         why = f"Invocations of {function.name} fail; look at the errors in its log group."
-        return self._alarm(construct_id, name, metric, why)
+        return self._alarm(f"{function.name.title()}Errors", f"{function.name}-errors", metric, why)
 
     def _staleness_alarm(self, sweeper: NodusFunction) -> cloudwatch.Alarm:
         metric = sweeper.function.metric_invocations(period=FIVE_MINUTES)

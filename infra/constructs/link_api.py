@@ -50,12 +50,14 @@ class LinkApi(Construct):
             )
 
     def connection_arns(self) -> list[str]:
-        """The ARNs that allow to ring (POST) and to close (DELETE) the stage's connections, and no others'."""
+        """The ARNs that allow to ring (POST) the stage's connections, and no others'.
+
+        Nobody closes one (DELETE): a daemon that is not wanted any more hears so when it pulls.
+        """
         return [
             Stack.of(self).format_arn(
                 service="execute-api",
                 resource=self.api.api_id,
-                resource_name=f"{LINK_STAGE}/{method}/@connections/*",
+                resource_name=f"{LINK_STAGE}/POST/@connections/*",
             )
-            for method in ("POST", "DELETE")
         ]

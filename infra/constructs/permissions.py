@@ -58,7 +58,7 @@ def start_lines(function: NodusFunction, machine: sfn.StateMachine) -> None:
 
 
 def ring_bells(function: NodusFunction, link_api: LinkApi) -> None:
-    """The sandboxes' open connections: ring and close."""
+    """The sandboxes' open connections: ring them."""
     function.allow(
         "execute-api:ManageConnections",
         on=link_api.connection_arns(),

@@ -9,6 +9,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
@@ -58,6 +59,9 @@ class ReactorSources(Construct):
             self.failures,
             {"AwsSolutions-SQS3": "This is a dead-letter queue: of the stream and of the rules below."},
         )
+        # A rule's own queue is for what EventBridge could not hand over. What the function took and failed at
+        # would else be dropped by Lambda after its retries, without a trace.
+        reactor.function.configure_async_invoke(on_failure=destinations.SqsDestination(self.failures))
         self._read_stream(reactor, table)
         self._rule("LineDied", "A line's execution ended without saying so", reactor, _line_died(machine))
         self._rule("SandboxStopped", "A sandbox's task has stopped", reactor, _sandbox_stopped(sandboxes))

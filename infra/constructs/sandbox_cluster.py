@@ -21,14 +21,8 @@ CPU = "1024"
 MEMORY = "2048"
 # Seconds between the polite signal and the end; Fargate allows no more.
 STOP_TIMEOUT_S = 120
-# What a command or the daemon may write to; the rest of the image is read-only.
-WRITABLE = {
-    "workspace": "/workspace",
-    "home": "/home",
-    "tmp": "/tmp",  # noqa: S108 - the sandbox's own
-    "run": "/run",
-    "daemon": "/var/lib/sandboxd",
-}
+# Who runs commands: the user `agent` of the image. The daemon stays root, so that none can reach it.
+COMMAND_USER = "1000"
 # Docker's default capabilities that neither the daemon nor a command has a use for.
 DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP"]
 
@@ -61,6 +55,13 @@ class SandboxCluster(Construct):
         self.logs.grant_write(self.execution_role)
         self.family = names.of("sandbox")
         self.task_definition = self._task_definition(self._image(settings.sandbox_image), settings)
+        acknowledge(
+            self.task_definition,
+            {
+                "AwsSolutions-ECS2": "The variables name the user of commands, which is no secret and part of what "
+                "the image promises; whatever is secret comes with each task and is wiped by the daemon."
+            },
+        )
 
     @property
     def task_definition_arns(self) -> str:
@@ -102,7 +103,6 @@ class SandboxCluster(Construct):
                 cpu_architecture={"x86_64": "X86_64", "arm64": "ARM64"}[settings.architecture],
                 operating_system_family="LINUX",
             ),
-            volumes=[definition.VolumeProperty(name=name) for name in WRITABLE],
             container_definitions=[self._container(image)],
         )
 
@@ -112,17 +112,19 @@ class SandboxCluster(Construct):
             name=SANDBOX_CONTAINER,
             image=image,
             essential=True,
-            readonly_root_filesystem=True,
+            # The daemon makes the agent's working folder wherever the agent wants it (NOD-157), which a read-only
+            # root would forbid. What is written there is this task's alone and goes with it; file permissions
+            # keep commands, which are no root, from the system's folders and from the daemon's.
+            readonly_root_filesystem=False,
             stop_timeout=STOP_TIMEOUT_S,
-            mount_points=[
-                definition.MountPointProperty(source_volume=name, container_path=path, read_only=False)
-                for name, path in WRITABLE.items()
+            environment=[
+                definition.KeyValuePairProperty(name=name, value=COMMAND_USER)
+                for name in ("NODUS_COMMAND_UID", "NODUS_COMMAND_GID")
             ],
-            # The daemon is pid 1 and guards its commands by seccomp user notification, for which it must
-            # look into their memory: SYS_PTRACE, the one capability that Fargate lets a task add.
+            # The daemon is pid 1. Nothing is added: no part of it needs more than the default capabilities.
             linux_parameters=definition.LinuxParametersProperty(
                 init_process_enabled=False,
-                capabilities=definition.KernelCapabilitiesProperty(add=["SYS_PTRACE"], drop=DROPPED),
+                capabilities=definition.KernelCapabilitiesProperty(drop=DROPPED),
             ),
             log_configuration=definition.LogConfigurationProperty(
                 log_driver="awslogs",

@@ -14,9 +14,12 @@ class SandboxNetwork(Construct):
 
     A sandbox dials out and is never dialled, so it needs no NAT gateway, no endpoint and no open port. The
     VPC holds nothing but sandboxes and is joined to no other network: private ranges lead nowhere, and one
-    sandbox cannot reach another, since none admits ingress. A network ACL against private ranges would deny
-    only what has no route, and does not see the addresses that matter (link-local metadata, the VPC's
-    resolver); those are the egress guard's, inside the sandbox.
+    sandbox cannot reach another, since none admits ingress.
+
+    This network enforces no egress policy: the daemon needs the link, whose addresses are API Gateway's and change,
+    so that whatever the security group gives the daemon a command has too. Nor does a network ACL see the addresses
+    that matter (link-local metadata, the VPC's resolver). A policy other than Open needs a guard inside the
+    sandbox; as long as there is none, the link refuses such sandboxes (docs/decisions/0007).
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, names: Names) -> None:
@@ -35,8 +38,8 @@ class SandboxNetwork(Construct):
         acknowledge(
             self.vpc,
             {
-                "AwsSolutions-VPC7": "Flow logs would record every connection of every command; the egress "
-                "guard in the sandbox judges and logs them with the run's id."
+                "AwsSolutions-VPC7": "Flow logs would record every connection of every command, without the run "
+                "that made it; sandboxes hold no data but their run's, and their commands are in the journal."
             },
         )
         self.security_group = ec2.SecurityGroup(

@@ -15,10 +15,12 @@ EVERY = Duration.minutes(1)
 
 
 class SweeperSchedule(Construct):
-    """Invokes the sweeper every minute. A missed minute is not repeated: the next sweep sees the same rows."""
+    """Invokes the sweeper every minute. A missed or failed minute is not repeated: the next sweep sees the same rows."""
 
     def __init__(self, scope: Construct, construct_id: str, *, sweeper: NodusFunction) -> None:
         super().__init__(scope, construct_id)
+        # Lambda's own queue would else keep and repeat sweeps for six hours, beside those of later minutes.
+        sweeper.function.configure_async_invoke(retry_attempts=0, max_event_age=EVERY)
         events.Rule(
             self,
             "EveryMinute",

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from infra.names import FUNCTIONS
 from tests.infra.synthesis import Assembly
 
 STATE_OUTPUTS = {"TableName", "PayloadBucket", "ProvidersSecretArn", "BusName"}
@@ -67,18 +70,27 @@ def test_there_is_no_gateway_to_pay_for_and_no_function_in_the_network(assembly:
     assert not [each for each in all_properties(assembly, "AWS::Lambda::Function") if "VpcConfig" in each]
 
 
-def test_the_sandbox_task_is_small_read_only_and_stops_politely(assembly: Assembly) -> None:
+@pytest.mark.req("NOD-157")
+def test_the_sandbox_task_is_small_can_have_any_working_folder_and_stops_politely(assembly: Assembly) -> None:
     task = assembly.service.one("AWS::ECS::TaskDefinition")
     assert (task["Family"], task["Cpu"], task["Memory"]) == ("nodus-sandbox", "1024", "2048")
     assert task["RequiresCompatibilities"] == ["FARGATE"]
     (container,) = task["ContainerDefinitions"]
     assert container["Name"] == "sandbox"
-    assert container["ReadonlyRootFilesystem"] is True
+    assert container["ReadonlyRootFilesystem"] is False
+    assert not container.get("MountPoints")
     assert container["StopTimeout"] == 120
-    assert container["LinuxParameters"]["Capabilities"]["Add"] == ["SYS_PTRACE"]
-    assert "Environment" not in container
-    writable = {each["ContainerPath"] for each in container["MountPoints"]}
-    assert writable >= {"/workspace", "/tmp", "/var/lib/sandboxd"}
+
+
+def test_commands_are_not_the_daemons_user_and_the_task_gets_no_capability_beyond_the_default(
+    assembly: Assembly,
+) -> None:
+    (container,) = assembly.service.one("AWS::ECS::TaskDefinition")["ContainerDefinitions"]
+    assert "Add" not in container["LinuxParameters"]["Capabilities"]
+    assert container["Environment"] == [
+        {"Name": "NODUS_COMMAND_UID", "Value": "1000"},
+        {"Name": "NODUS_COMMAND_GID", "Value": "1000"},
+    ]
 
 
 def test_spot_is_a_choice(assembly: Assembly, other: Assembly) -> None:
@@ -98,9 +110,8 @@ def test_no_log_is_kept_for_ever(assembly: Assembly, other: Assembly) -> None:
 def test_operators_are_told_of_what_needs_them(assembly: Assembly) -> None:
     alarms = {each["AlarmName"]: each for each in all_properties(assembly, "AWS::CloudWatch::Alarm")}
     assert set(alarms) == {
-        *("nodus-reactor-failures", "nodus-reactor-late", "nodus-line-errors"),
-        *("nodus-sweeper-errors", "nodus-sweeper-stale"),
-        *(f"nodus-{name}-throttles" for name in ("api", "link", "line", "reactor", "sweeper", "admin")),
+        *("nodus-reactor-failures", "nodus-reactor-late", "nodus-sweeper-stale"),
+        *(f"nodus-{name}-{what}" for name in FUNCTIONS for what in ("errors", "throttles")),
     }
     stale = alarms.pop("nodus-sweeper-stale")
     assert (stale["ComparisonOperator"], stale["TreatMissingData"]) == ("LessThanThreshold", "breaching")

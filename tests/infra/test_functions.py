@@ -122,6 +122,28 @@ def test_dead_executions_and_stopped_sandboxes_wake_the_reactor(assembly: Assemb
         assert target["DeadLetterConfig"]
 
 
+def queued(assembly: Assembly, name: str) -> dict[str, Any]:
+    """What Lambda does with the function's queued events."""
+    ours = assembly.service.function(name)
+    configs = [
+        each["Properties"] for each in assembly.service.of_type("AWS::Lambda::EventInvokeConfig").values()
+    ]
+    (found,) = (
+        each for each in configs if assembly.service.body["Resources"][each["FunctionName"]["Ref"]] == ours
+    )
+    return found
+
+
+def test_an_event_that_the_reactor_took_and_failed_at_is_kept(assembly: Assembly) -> None:
+    queue = queued(assembly, "reactor")["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]
+    assert assembly.service.body["Resources"][queue]["Properties"]["QueueName"] == "nodus-reactor-failures"
+
+
+def test_a_sweep_is_over_before_the_next_one_and_never_repeated(assembly: Assembly) -> None:
+    given = queued(assembly, "sweeper")
+    assert (given["MaximumRetryAttempts"], given["MaximumEventAgeInSeconds"]) == (0, 60)
+
+
 def test_the_sweeper_runs_every_minute(assembly: Assembly) -> None:
     (schedule,) = (each for each in rules(assembly) if "ScheduleExpression" in each)
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
