@@ -1,0 +1,151 @@
+"""How a run may end, and what must then be true of everything that it leaves (INV-10, INV-16, INV-52)."""
+
+from collections import Counter
+from typing import Any
+
+from nodus_core.journal.codec import from_row
+from nodus_core.journal.journal import Journal
+from nodus_core.kernel import projection
+from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
+from nodus_core.kernel.states import FINAL_TASKS, CommandState, RunState, SandboxState, TaskState, TurnState
+from nodus_core.testing.world import NAMES
+
+from tests.property.turmoil import LINE, Turmoil
+
+HELD = {"NeedsResolution", "MaxCostReached", "MessageWait"}
+"""Words for what only a person can move on."""
+
+
+def reader(world: Turmoil) -> Journal:
+    """The journal without faults and crash points."""
+    return Journal(world.watched, world.ids)
+
+
+def read(world: Turmoil) -> tuple[Conversation, Object]:
+    head, obj = reader(world).conversation(LINE), reader(world).object(NAMES)
+    assert head is not None
+    assert obj is not None
+    return head, obj
+
+
+def check_rest(world: Turmoil) -> None:
+    """At rest a run is final, or held for something that its status names; each effect happened once at most."""
+    head, obj = read(world)
+    assert head.line.claimant is head.line.lease_until is None
+    if head.ended:
+        _check_final(world, head, obj)
+    else:
+        assert (obj.status["phase"], obj.status["reason"] in HELD) == ("Waiting", True)
+        _check_held(world, head, obj)
+    _check_effects(world, head)
+    assert recomputed(reader(world), head, obj) == shown(obj.status)
+
+
+def _check_effects(world: Turmoil, head: Conversation) -> None:
+    """No command ran twice; what is not known of one is never shown as known (NOD-085)."""
+    counts = Counter(command for _, command in world.sandboxes.effects)
+    assert [command for command, count in counts.items() if count > 1] == []
+    tasks = {
+        f"{run}.{task.key}": task
+        for run in (f"{LINE}-{number}" for number in range(1, head.opened + 1))
+        for task in reader(world).all_tasks(run)
+    }
+    for key, row in world.watched.rows().items():
+        if key.pk.startswith("sb#") and key.sk.startswith("cmd#"):
+            command = from_row(Command, row)
+            state = tasks[command.id].state
+            assert (command.state is CommandState.LOST) is (state is TaskState.UNCERTAIN), command.id
+            assert command.state is not CommandState.WITHDRAWN or command.id not in counts, command.id
+            assert command.state not in (CommandState.PENDING, CommandState.CLAIMED), command.id
+
+
+def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
+    assert obj.status["phase"] in projection.FINAL_PHASES
+    assert head.sandbox is head.run is None
+    for ordinal in range(1, head.sandboxes + 1):
+        sandbox = reader(world).sandbox(f"{LINE}-s{ordinal}")
+        assert sandbox is not None
+        assert sandbox.state is SandboxState.GONE
+    world.sandboxes.turn()  # a task that was started too late learns that nobody wants it
+    assert not any(daemon.alive for daemon in world.sandboxes.daemons.values())
+    for number in range(1, head.opened + 1):
+        run = reader(world).run(f"{LINE}-{number}")
+        assert run is not None
+        assert (run.state, run.open) == (RunState.SETTLED, frozenset())
+    if head.stop is not None:
+        assert obj.status["phase"] == "Cancelled"
+
+
+def _check_held(world: Turmoil, head: Conversation, obj: Object) -> None:
+    reason = obj.status["reason"]
+    if reason == "MessageWait":
+        assert head.run is None
+        assert head.opened == head.accepted
+        assert head.keep_alive
+        return
+    run = reader(world).run(head.run or "")
+    assert run is not None
+    assert run.open == frozenset()
+    uncertain = [task for task in reader(world).all_tasks(run.uid) if task.state.value == "uncertain"]
+    assert bool(uncertain) is (reason == "NeedsResolution") is (run.state is RunState.NEEDS_ATTENTION)
+    assert {item["step"] for item in obj.status.get("unresolved", [])} >= {
+        "setup" for task in uncertain if task.key == "setup"
+    }
+
+
+def shown(status: dict[str, Any]) -> dict[str, Any]:
+    """What of a status follows from the journal: all but the wording, and moments of its own."""
+    kept = ("phase", "reason", "turns", "answer", "cost", "attempts")
+    return {name: status[name] for name in kept if name in status}
+
+
+def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, Any]:
+    """The status from the journal alone, by rules written down a second time (INV-52)."""
+    turns = list(journal.turns_of(head.id))
+    answers = [turn for turn in turns if turn.state is TurnState.COMPLETED and turn.answer is not None]
+    spent = sum((turn.cost or ZERO for turn in turns if turn.state is not TurnState.OPEN), ZERO)
+    status: dict[str, Any] = {
+        "turns": [projection.turn_entry(turn) for turn in turns],
+        "cost": {"totalUSD": projection.dollars(spent), "limitUSD": projection.dollars(head.cap)},
+        "attempts": head.attempts,
+        **_word(journal, head, obj),
+    }
+    if answers:
+        answer = answers[-1].answer
+        assert answer is not None
+        status["answer"] = {"preview": projection.preview(answer), "turn": answers[-1].number}
+    return status
+
+
+def _word(journal: Journal, head: Conversation, obj: Object) -> dict[str, str]:
+    turns = list(journal.turns_of(head.id))
+    if head.ended and head.stop is not None:
+        return {"phase": "Cancelled", "reason": head.stop.reason}
+    if head.ended:
+        last = turns[-1]
+        word = {"phase": {TurnState.COMPLETED: "Succeeded", TurnState.FAILED: "Failed"}[last.state]}
+        return {**word, "reason": last.reason} if last.reason else word
+    if head.run is None:
+        return {"phase": "Waiting", "reason": "MessageWait"}
+    run = journal.run(head.run)
+    held = run is not None and run.state is RunState.NEEDS_ATTENTION
+    return {"phase": "Waiting", "reason": "NeedsResolution" if held else "MaxCostReached"}
+
+
+def outcome(world: Turmoil) -> dict[str, Any]:
+    """What must be the same whenever nobody stopped the run, nothing died in a sandbox, and no call gave up."""
+    head, obj = read(world)
+    tasks = {
+        (number, task.key): (task.state, task.result, task.cost)
+        for number in range(1, head.opened + 1)
+        for task in reader(world).all_tasks(f"{LINE}-{number}")
+        if task.state in FINAL_TASKS
+    }
+    return {
+        "phase": obj.status["phase"],
+        "reason": obj.status.get("reason"),
+        "answer": obj.status.get("answer"),
+        "cost": obj.status["cost"],
+        "tasks": tasks,
+        "effects": Counter(world.sandboxes.effects),
+    }

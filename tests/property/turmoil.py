@@ -1,0 +1,219 @@
+"""A world in which everything that can go wrong does, at the moments that Hypothesis picks.
+
+A worker is interrupted at its commit points: it dies there, or it sleeps there while something else happens and
+then goes on. Executions are dropped, doubled and late; kicks are lost; the store throttles and loses answers.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.ports import Directive
+from nodus_core.conversations.sweeper import Sweeper
+from nodus_core.conversations.worker import Worker
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.keys import conversation_key, input_key
+from nodus_core.journal.lines import due
+from nodus_core.journal.objects import next_version, projection
+from nodus_core.journal.store import Absent, Equals, Present, Put, Transaction, Update, both
+from nodus_core.journal.writer import stored
+from nodus_core.kernel.errors import ConditionFailed, RetryableError
+from nodus_core.kernel.objects import Input, StopMarker
+from nodus_core.kernel.projection import cancelling
+from nodus_core.kernel.states import InputState
+from nodus_core.kernel.text import Inline
+from nodus_core.sandboxes.link import Link
+from nodus_core.testing.crash import Crash
+from nodus_core.testing.faults import Faults, FaultyStore
+from nodus_core.testing.world import NAMES, TickingClock, World
+
+from tests.property.daemons import Daemons
+from tests.property.scenario import Models, Player, Scenario
+from tests.property.watch import WatchedStore
+
+LINE = "conv"
+MOST_SWEEPS = 120
+"""Sweeps, each of one minute, after which a run that is left alone must have come to rest."""
+
+
+class Interruptions:
+    """Crash points at which what the test planned happens, once each; nothing interrupts an interruption."""
+
+    def __init__(self) -> None:
+        self._plan: list[tuple[int, Callable[[], None]]] = []
+        self._busy = False
+
+    def plan(self, after: int, what: Callable[[], None]) -> None:
+        """`what` happens when `after` further commit points have been passed."""
+        self._plan.append((after, what))
+
+    def forget(self) -> None:
+        self._plan.clear()
+
+    def reach(self, point: str) -> None:
+        if self._busy or not self._plan or point.startswith("renew"):
+            return
+        after, what = self._plan[0]
+        if after > 0:
+            self._plan[0] = after - 1, what
+            return
+        self._plan.pop(0)
+        self._busy = True
+        try:
+            what()
+        finally:
+            self._busy = False
+
+
+class Weather(Faults):
+    """Faults that end."""
+
+    def forget(self) -> None:
+        """No further request goes wrong."""
+        self._script.clear()
+
+
+class Turmoil(World):
+    """One run of a scenario, and everything that may befall it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.watched = WatchedStore()
+        self.faults = Weather()
+        self.points = Interruptions()
+        super().__init__(Player(scenario), crash=self.points, store=FaultyStore(self.watched, self.faults))
+        self.scenario = scenario
+        self.sandboxes = Daemons()
+        self.clock = TickingClock(self.sandboxes.turn)
+        self.models = Models(Player(scenario))
+        outside = Journal(self.store, self.ids)
+        self.sandboxes.link = Link(outside, self.payloads, self.clock)
+        self.kicks = Kicks(outside, self.executions, self.clock)
+        self.known = [(LINE, 1)]
+        self.kinds: set[str] = {"sandbox"} if scenario.is_deadly else set()
+        """What happened that the outcome may depend on."""
+        self.admit(cap=scenario.cap, context=scenario.context)
+        if scenario.keep_alive:
+            keep = Update(conversation_key(LINE), Present(), assign={"keep_alive": True})
+            self.watched.commit(Transaction("keep", (keep,)), "keep")
+
+    # --- executions ---
+
+    def execute(self, line: str, generation: int, *, seconds: float = 900.0, tries: int = 4) -> None:
+        """One execution; Step Functions calls the function again when it died, at most `tries` times in all."""
+        self.known.append((line, generation))
+        left = tries
+        for _ in range(300):
+            try:
+                directive = self._advance(line, generation, seconds)
+            except (Crash, RetryableError):
+                left -= 1
+                if left == 0:
+                    return
+                self.clock.sleep(1)
+                continue
+            if directive.next not in ("again", "soon"):
+                return
+            if directive.at is not None:
+                self.clock.sleep(max((directive.at - self.clock.now()).total_seconds(), 0))
+            left = tries
+        raise AssertionError(f"execution {line}-{generation} does not end")
+
+    def _advance(self, line: str, generation: int, seconds: float) -> Directive:
+        started = self.clock.now()
+        return Worker(self.ports).advance(
+            line, generation, lambda: seconds - (self.clock.now() - started).total_seconds()
+        )
+
+    def execute_waiting(self) -> None:
+        """Every execution that was asked for, in order."""
+        while self.executions.waiting:
+            self.execute(*self.executions.waiting.pop(0))
+
+    def take_over(self) -> None:
+        """Enough time passes for a lease to end, and the sweeper gives the line to another worker."""
+        self.clock.advance(61)
+        self.sweep()
+        self.execute_waiting()
+
+    # --- what happens to it from outside ---
+
+    def crash(self) -> None:
+        raise Crash("here")
+
+    def sweep(self) -> None:
+        """One pass of the sweeper now."""
+        Sweeper(self.kicks).sweep(lambda: 20.0)  # seconds too few for a second pass half a minute later
+
+    def kick(self, *, dead: bool = False) -> None:
+        head = Journal(self.watched, self.ids).conversation(LINE)
+        assert head is not None
+        try:
+            self.kicks.kick(LINE, dead_generation=head.line.generation if dead else None)
+        except RetryableError:
+            return  # a lost kick
+
+    def kill_sandboxes(self) -> None:
+        self.kinds.add("sandbox")
+        for daemon in self.sandboxes.daemons.values():
+            daemon.alive = False
+
+    def stop(self) -> None:
+        """Cancels, as the API does; a lost race or a throttled store is a refused call."""
+        journal, now = Journal(self.watched, self.ids), self.clock.now()
+        head, obj = journal.conversation(LINE), journal.object(NAMES)
+        assert head is not None
+        assert obj is not None
+        if head.stop is not None or head.ended:
+            return
+        self.kinds.add("stop")
+        shown = replace(obj, status=cancelling(obj.status), version=next_version(obj.version, now))
+        shows = projection(shown, now, over=obj.version)
+        journal.turns.stop(head, StopMarker(now, "alice", "Cancelled"), shows)
+
+    def say(self) -> None:
+        """A further message comes in, as the input door writes it."""
+        journal = Journal(self.watched, self.ids)
+        head = journal.conversation(LINE)
+        assert head is not None
+        if head.ended or head.stop is not None or head.accepted >= 3:
+            return
+        self.kinds.add("message")
+        seq = head.accepted + 1
+        entry = Input(LINE, seq, Inline("And?"), InputState.QUEUED, "person", "alice", self.clock.now())
+        journal.writer.commit(
+            "say",
+            Update(
+                conversation_key(LINE),
+                both(Equals("accepted", head.accepted), Equals("ended", False), Absent("stop")),
+                assign={"accepted": seq, "outbox": "line", **due(f"conv#{LINE}", self.clock.now())},
+                add={"bell": 1},
+            ),
+            Put(stored(input_key(LINE, seq), entry), Absent()),
+        )
+
+    # --- quiescence ---
+
+    def calm(self) -> None:
+        """Nothing disturbs it any more, no kick comes, and the sweeper brings it to rest in bounded time."""
+        self.points.forget()
+        self.faults.forget()
+        self.executions.waiting.clear()
+        for _ in range(MOST_SWEEPS):
+            self.clock.sleep(60)
+            self.sweep()
+            self.execute_waiting()
+            if self._at_rest():
+                return
+        raise AssertionError("the run does not come to rest")
+
+    def _at_rest(self) -> bool:
+        row = self.watched.rows()[conversation_key(LINE)]
+        return "dueAt" not in row
+
+
+def lost_race(action: Callable[[], None]) -> None:
+    """Does what may lose a race or meet a throttled store; whoever did it would be told so."""
+    try:
+        action()
+    except (ConditionFailed, RetryableError):
+        return

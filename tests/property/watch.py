@@ -1,0 +1,134 @@
+"""What must hold at every single commit: a store that looks at each one and objects."""
+
+import re
+from typing import Any
+
+from nodus_core.journal.codec import from_row
+from nodus_core.journal.store import Key, Row, Transaction
+from nodus_core.kernel.objects import ZERO, Conversation, Run, Task
+from nodus_core.kernel.progress import booked
+from nodus_core.kernel.states import FINAL_TASKS, TaskState, TurnState, may_move
+from nodus_core.testing.memory_store import MemoryStore
+
+BATCH = 30
+"""Calls of one message that one commit begins (`conversations.calls`)."""
+
+_CALL = re.compile(r"^r(\d+)t(\d+)$")
+
+
+class WatchedStore(MemoryStore):
+    """A `MemoryStore` whose every commit is checked against the invariants of docs/invariants.md."""
+
+    def commit(self, transaction: Transaction, token: str) -> None:
+        with self._lock:
+            applied = len(self.commits)
+            before = {operation.key: self._rows.get(operation.key) for operation in transaction.operations}
+            super().commit(transaction, token)
+            if len(self.commits) == applied:
+                return  # the same transaction again
+            for key, old in before.items():
+                self._check(transaction.name, key, old, self._rows.get(key))
+            for run in {key.pk for key in before if key.pk.startswith("run#")}:
+                self._check_run(run)
+
+    def _check(self, name: str, key: Key, old: Row | None, new: Row | None) -> None:
+        if key.sk.startswith("t#"):
+            self._check_task(name, key, old, new)
+        elif key.sk.startswith("obs#"):
+            assert old is None, f"{name}: an observation is written twice"
+        elif key.sk.startswith("turn#"):
+            assert old is None or old["state"] == TurnState.OPEN, f"{name}: a final turn changed"
+        elif key.pk.startswith("sb#") and key.sk.startswith("cmd#"):
+            self._check_command(name, old, new)
+        elif key.pk.startswith("run#") and key.sk == "head":
+            assert new is not None
+            assert (old or {}).get("stop") in (None, new.get("stop")), f"{name}: the run's stop marker moved"
+            assert new["version"] >= (old or new)["version"]
+        elif key.pk.startswith("conv#") and key.sk == "head":
+            self._check_conversation(name, old, new)
+
+    def _check_task(self, name: str, key: Key, old: Row | None, new: Row | None) -> None:
+        assert new is not None, f"{name}: a task is gone"
+        if old is None:
+            run = from_row(Run, self._rows[Key(key.pk, "head")])
+            assert "stop" not in self._rows[Key(f"conv#{run.conversation}", "head")], (
+                f"{name}: {key.sk} was placed"
+            )
+            return
+        was, became = from_row(Task, old), from_row(Task, new)
+        assert was.state not in FINAL_TASKS, f"{name}: {key.sk} was final and changed (INV-42)"
+        assert was.state is became.state or may_move(was.state, became.state), (name, was.state, became.state)
+        assert became.attempt >= was.attempt, f"{name}: {key.sk} got an attempt back (INV-46)"
+        assert became.reserved == was.reserved, f"{name}: the reserve of {key.sk} moved"
+        assert became.started_at == was.started_at
+
+    def _check_command(self, name: str, old: Row | None, new: Row | None) -> None:
+        assert new is not None
+        if old is not None and old["state"] in ("done", "lost", "withdrawn"):
+            kept = ("state", "result", "finished_at", "boot", "request", "digest")
+            assert [old.get(field) for field in kept] == [new.get(field) for field in kept], name
+
+    def _check_conversation(self, name: str, old: Row | None, new: Row | None) -> None:
+        if old is None or new is None:
+            return
+        assert new["cap"] == old["cap"], f"{name}: the cap moved (NOD-131)"
+        assert new["line"]["generation"] >= old["line"]["generation"]
+        assert new["opened"] >= old["opened"]
+        assert old.get("stop") in (None, new.get("stop")), f"{name}: the stop marker moved"
+        assert new["ended"] or not old["ended"], f"{name}: an ended conversation takes input again"
+        if "run" not in new and new["spent"] > old["spent"]:
+            assert new["opened"] == old["opened"]
+
+    # --- a run as a whole, after each commit on it ---
+
+    def _check_run(self, pk: str) -> None:
+        run = from_row(Run, self._rows[Key(pk, "head")])
+        tasks = self._tasks(pk)
+        head = from_row(Conversation, self._rows[Key(f"conv#{run.conversation}", "head")])
+        reserved = sum((tasks[key].reserved or ZERO for key in run.open), ZERO)
+        left = run.available + run.spent + reserved
+        before = head.spent - (run.spent if head.run != run.uid else ZERO)
+        if head.opened == run.turn:
+            assert left == head.cap - before, f"{pk}: {left} USD of {head.cap - before} are accounted for"
+        assert run.available >= 0
+        assert run.open == {key for key, task in tasks.items() if task.state not in FINAL_TASKS}
+        self._check_log(pk, run, tasks)
+        _check_batches(tasks)
+
+    def _check_log(self, pk: str, run: Run, tasks: dict[str, Task]) -> None:
+        """Gap-free, one entry for each final task, and every reader sees a prefix (INV-08, INV-44)."""
+        log = sorted(
+            (key.sk, row) for key, row in self._rows.items() if key.pk == pk and key.sk.startswith("obs#")
+        )
+        assert [row["seq"] for _, row in log] == list(range(1, run.seq + 1))
+        final = {key: task.state for key, task in tasks.items() if task.state in FINAL_TASKS}
+        assert {row["task"]: TaskState(row["state"]) for _, row in log} == final
+        assert len(log) == len(final)
+        spent = sum((booked(task) for task in tasks.values() if task.state in FINAL_TASKS), ZERO)
+        assert run.spent == spent, f"{pk}: booked {run.spent}, the tasks say {spent}"
+
+    def _tasks(self, pk: str) -> dict[str, Task]:
+        found: dict[str, Task] = {}
+        for key, row in self._rows.items():
+            if key.pk == pk and key.sk.startswith("t#"):
+                task = from_row(Task, row)
+                found[task.key] = task
+        return found
+
+
+def _check_batches(tasks: dict[str, Task]) -> None:
+    """Calls of a message are there in whole batches (INV-43)."""
+    present: dict[int, list[int]] = {}
+    for key in tasks:
+        match = _CALL.match(key)
+        if match:
+            present.setdefault(int(match[1]), []).append(int(match[2]))
+    for number, indexes in present.items():
+        parent = tasks[f"r{number}"]
+        assert sorted(indexes) == list(range(len(indexes)))
+        assert len(indexes) % BATCH == 0 or len(indexes) == len(parent.calls), (number, len(indexes))
+
+
+def rows_of(store: MemoryStore) -> dict[Key, dict[str, Any]]:
+    """What is stored, for comparing it later."""
+    return store.rows()
