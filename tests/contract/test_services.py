@@ -105,11 +105,25 @@ def test_a_connection_that_is_gone_is_no_error(emulator: Emulator, client: Calla
     assert WebSocketBell(connections).ring("bm9ib2R5=") is False
 
 
-def test_events_are_taken(client: Callable[[str], Any]) -> None:
-    events = client("events")
+def test_every_event_reaches_the_rules_of_its_bus(client: Callable[[str], Any]) -> None:
+    events, sqs = client("events"), client("sqs")
     events.create_event_bus(Name="nodus")
+    queue = sqs.create_queue(QueueName="events")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    pattern = json.dumps({"source": ["nodus"], "detail-type": ["RunSettled"]})
+    events.put_rule(Name="settled", EventBusName="nodus", EventPattern=pattern)
+    events.put_targets(Rule="settled", EventBusName="nodus", Targets=[{"Id": "queue", "Arn": arn}])
+    runs = {f"c-1-{number}" for number in range(12)}  # more than one call carries
 
-    EventBridgeEvents(events, "nodus").put([Event("RunSettled", {"run": "c-1-1"}) for _ in range(12)])
+    EventBridgeEvents(events, "nodus").put([Event("RunSettled", {"run": run}) for run in sorted(runs)])
+
+    received: set[str] = set()
+    while received < runs:
+        found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+        for message in found.get("Messages", []):
+            received.add(json.loads(message["Body"])["detail"]["run"])
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+    assert received == runs
 
 
 def test_secrets_are_read(client: Callable[[str], Any]) -> None:

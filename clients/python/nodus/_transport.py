@@ -153,8 +153,8 @@ class Transport:
     def send(self, call: Call, *, within: float | None = None) -> Reply:
         """Make a call, again where that is safe, and return its answer of success.
 
-        Repeated are: connections that were refused, answers 429 and 503 that carry ``Retry-After`` (the server
-        did nothing), and for calls that may be repeated also lost answers and 500, 502, 503, 504.
+        Repeated are: connections that were refused, answers 429 that carry ``Retry-After`` (the server did
+        nothing), and for calls that may be repeated also lost answers and 500, 502, 503, 504.
 
         Args:
             call: what to ask.
@@ -226,7 +226,7 @@ class Transport:
     def _pause_after(self, reply: Reply, call: Call, pause: float) -> float | None:
         """Seconds to wait before the same call is made again; ``None``: it is not."""
         asked = reply.retry_after()
-        if reply.code in {429, 503} and asked is not None:
+        if asked is not None and (reply.code == 429 or (reply.code == 503 and call.may_repeat)):
             return asked + pause if asked <= LONGEST_PAUSE_SECONDS else None
         if reply.code in _PASSING_CODES and call.may_repeat:
             return pause

@@ -1,16 +1,19 @@
 """The operator's operations, as `aws lambda invoke` sends them."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from nodus_core.access.tokens import fingerprint
-from nodus_core.conversations.templates import TEMPLATES
+from nodus_core.conversations.availability import check_available
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import ObjectKey
 from nodus_core.kernel.text import Inline
+from nodus_core.resources.agent import AgentSpec
+from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.manifest import check_spec
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_store import MemoryStore
@@ -71,9 +74,21 @@ def test_templates_are_published_and_brought_up_to_date(admin: Admin) -> None:
     assert (renewed.spec, renewed.generation) == (template.spec, 2)
 
 
-def test_a_template_is_a_valid_agent(admin: Admin) -> None:
-    for name, spec in TEMPLATES.items():
-        check_spec("Agent", name, spec)
+@pytest.mark.req("NOD-030")
+@pytest.mark.parametrize("name", ["claude-assistant"])
+def test_a_published_template_is_an_agent_that_runs_can_use(admin: Admin, name: str) -> None:
+    admin("PublishTemplates")
+    stored = admin.journal.object(replace(TEMPLATE, name=name))
+    assert stored is not None
+    assert isinstance(stored.spec, Inline)
+    agent = check_spec("Agent", name, json.loads(stored.spec.text))
+    assert isinstance(agent, AgentSpec)
+    assert agent.system
+    run = AgentRunSpec.model_validate({"agent": name, "input": "x"})
+    check_available("r", run, name, agent)  # raises what it would refuse
+    none_of_it = agent.model_copy(update={"image": "registry.example/own"})
+    with pytest.raises(Refusal):  # so that its silence means something
+        check_available("r", run, name, none_of_it)
 
 
 @pytest.mark.parametrize(
