@@ -1,0 +1,175 @@
+"""Every decision of a line, each with the position that leads to it; the same position gives the same one."""
+
+from dataclasses import replace
+
+import pytest
+from nodus_core.kernel import decide as to
+from nodus_core.kernel.decide import Decision, Plan, View, decide
+from nodus_core.kernel.objects import Attention
+from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+
+from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, task, view
+
+RUNNING, FAILED, UNCERTAIN = TaskState.RUNNING, TaskState.FAILED, TaskState.UNCERTAIN
+SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
+GONE = replace(SANDBOX, state=SandboxState.GONE)
+ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
+
+
+def failed(reason: str, *, ends: bool = True) -> to.FinishTurn:
+    return to.FinishTurn(TurnState.FAILED, ends, reason)
+
+
+def calls(*indexes: int, of: int) -> tuple[object, ...]:
+    return tuple(round_task(1, of).calls[index] for index in indexes)
+
+
+POSITIONS: dict[str, tuple[View, Decision]] = {
+    # --- between turns ---
+    "an input waits": (view(conversation=head(opened=0, sandbox=None), run=None), to.OpenTurn(1)),
+    "a second input waits": (view(conversation=head(accepted=2), run=None), to.OpenTurn(2)),
+    "every input has its turn": (view(conversation=head(keep_alive=True), run=None), to.Rest("MessageWait")),
+    "stopped between turns": (view(conversation=head(stop=STOP), run=None), to.End()),
+    "stopped with an input unread": (view(conversation=head(accepted=2, stop=STOP), run=None), to.End()),
+    # --- the end ---
+    "ended, with a sandbox": (view(conversation=head(ended=True), run=None), to.Release("conv-s1")),
+    "ended, without one": (view(conversation=head(ended=True, sandbox=None), run=None), to.Close()),
+    "ended and stopped": (view(conversation=head(ended=True, stop=STOP, sandbox=None), run=None), to.Close()),
+    # --- stopped within a turn ---
+    "stopped with work open": (
+        view(
+            task("r1", RUNNING), conversation=head(stop=STOP), run=run(rounds=1, open=frozenset({"r1", "b"}))
+        ),
+        to.Cut(("b", "r1")),
+    ),
+    "stopped and joined": (
+        view(conversation=head(stop=STOP), run=run()),
+        to.FinishTurn(TurnState.CANCELED, True, "Cancelled"),
+    ),
+    "stopped while a step's outcome is not known": (
+        view(conversation=head(stop=STOP), run=run(state=RunState.NEEDS_ATTENTION, attention=ATTENTION)),
+        to.FinishTurn(TurnState.CANCELED, True, "Cancelled"),
+    ),
+    # --- preparation ---
+    "no model was offered": (view(run=run(selection=None)), failed("ModelNotOffered")),
+    "no sandbox yet": (view(tasks={}, sandbox=None), to.StartSandbox(None)),
+    "its sandbox is starting": (
+        view(task("sandbox", RUNNING), sandbox=replace(SANDBOX, state=SandboxState.REQUESTED)),
+        to.StartSandbox(task("sandbox", RUNNING)),
+    ),
+    "its sandbox did not start": (view(task("sandbox", FAILED)), failed("SandboxStartFailed")),
+    "an earlier turn's sandbox is there": (view(tasks={}, sandbox=SANDBOX), to.Ask(1, None)),
+    "an earlier turn's sandbox is gone": (view(tasks={}, sandbox=GONE), to.StartSandbox(None)),
+    "setup is next": (view(plan=SETUP), to.RunSetup(None)),
+    "setup runs": (view(task("setup", RUNNING), plan=SETUP), to.RunSetup(task("setup", RUNNING))),
+    "setup may have run": (view(task("setup", UNCERTAIN), plan=SETUP), to.Rest("NeedsResolution")),
+    "setup failed": (view(task("setup", FAILED), plan=SETUP), failed("SetupFailed")),
+    "setup took too long": (view(task("setup", TaskState.TIMED_OUT), plan=SETUP), failed("SetupFailed")),
+    "setup is done": (view(task("setup"), plan=SETUP), to.Ask(1, None)),
+    "setup was an earlier turn's": (view(plan=SETUP, prepared=True), to.Ask(1, None)),
+    "routing is next": (view(plan=ROUTED, run=run(selection=None)), to.Route(None)),
+    "routing was interrupted": (
+        view(task("route", RUNNING), plan=ROUTED, run=run(selection=None)),
+        to.Route(task("route", RUNNING)),
+    ),
+    "no family is offered": (view(task("route", FAILED), plan=ROUTED), failed("ModelNotOffered")),
+    # --- rounds and calls ---
+    "the first round": (view(), to.Ask(1, None)),
+    "a round was interrupted": (
+        view(task("r1", RUNNING), run=run(rounds=1, open=frozenset({"r1"}))),
+        to.Ask(1, task("r1", RUNNING)),
+    ),
+    "a round was refused": (
+        view(round_task(1, error="ModelRefused", state=FAILED), run=run(rounds=1)),
+        failed("ModelRefused"),
+    ),
+    "a round was refused, and more may come": (
+        view(
+            round_task(1, error="ModelRefused", state=FAILED),
+            run=run(rounds=1),
+            conversation=head(accepted=2),
+        ),
+        failed("ModelRefused", ends=False),
+    ),
+    "calls run": (
+        view(
+            round_task(1, 2), task("r1t0"), task("r1t1", RUNNING), run=run(rounds=1, open=frozenset({"r1t1"}))
+        ),
+        to.Watch((task("r1t1", RUNNING),)),
+    ),
+    "some calls have not begun": (
+        view(round_task(1, 3), task("r1t0"), run=run(rounds=1)),
+        to.Place(calls(1, 2, of=3)),  # type: ignore[arg-type]
+    ),
+    "some have not begun, and others run": (
+        view(round_task(1, 3), task("r1t0", RUNNING), run=run(rounds=1, open=frozenset({"r1t0"}))),
+        to.Watch((task("r1t0", RUNNING),)),
+    ),
+    "some have not begun, and the sandbox is lost": (
+        view(round_task(1, 3), task("r1t0"), run=run(rounds=1), sandbox=GONE),
+        failed("SandboxLost"),
+    ),
+    "the outcome of a call is not known": (
+        view(round_task(1, 1), task("r1t0", UNCERTAIN), run=run(rounds=1, state=RunState.NEEDS_ATTENTION)),
+        to.Rest("NeedsResolution"),
+    ),
+    "it is not known, and others still run": (
+        view(
+            round_task(1, 2),
+            task("r1t0", UNCERTAIN),
+            task("r1t1", RUNNING),
+            run=run(rounds=1, state=RunState.NEEDS_ATTENTION, open=frozenset({"r1t1"})),
+        ),
+        to.Watch((task("r1t1", RUNNING),)),
+    ),
+    "calls have their results": (
+        view(round_task(1, 2), task("r1t0"), task("r1t1", FAILED), run=run(rounds=1)),
+        to.Ask(2, None),
+    ),
+    "a reply was cut": (view(round_task(1, error="cut"), run=run(rounds=1, cut_rounds=1)), to.Ask(2, None)),
+    "two replies in a row were cut": (
+        view(round_task(2, error="cut"), run=run(rounds=2, cut_rounds=2)),
+        failed("OutputLimitReached"),
+    ),
+    "the journal is nearly full": (
+        view(round_task(1, 1), task("r1t0"), run=run(rounds=1, seq=90), conversation=head(steps=9_900)),
+        failed("JournalLimitReached"),
+    ),
+    "the journal is full and the answer is there": (
+        view(round_task(1), run=run(rounds=1, seq=80), conversation=head(steps=9_900)),
+        to.FinishTurn(TurnState.COMPLETED, True),
+    ),
+    # --- the answer ---
+    "the answer": (view(round_task(1), run=run(rounds=1)), to.FinishTurn(TurnState.COMPLETED, True)),
+    "the answer, and messages may come": (
+        view(round_task(1), run=run(rounds=1), conversation=head(keep_alive=True)),
+        to.FinishTurn(TurnState.COMPLETED, False),
+    ),
+    "the answer, and an input waits": (
+        view(round_task(1), run=run(rounds=1), conversation=head(accepted=2)),
+        to.FinishTurn(TurnState.COMPLETED, False),
+    ),
+}
+
+
+@pytest.mark.req("NOD-045", "NOD-085", "NOD-087", "NOD-091", "NOD-163", "FLD-03", "FLD-12")
+@pytest.mark.parametrize("name", POSITIONS)
+def test_a_position_leads_to_its_decision(name: str) -> None:
+    position, expected = POSITIONS[name]
+    assert decide(position) == expected == decide(position)
+
+
+def test_every_kind_of_decision_has_a_position() -> None:
+    shown = {type(decision) for _, decision in POSITIONS.values()}
+    assert shown == set(to.Decision.__args__)
+
+
+@pytest.mark.req("INV-16")
+@pytest.mark.parametrize("name", [name for name in POSITIONS if "stop" not in name])
+def test_stopping_leads_towards_the_end_from_every_position(name: str) -> None:
+    """No position keeps a stopped conversation asking, placing or waiting for a person."""
+    position, _ = POSITIONS[name]
+    stopped = decide(replace(position, conversation=replace(position.conversation, stop=STOP)))
+    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.Release | to.Close)
+    if isinstance(stopped, to.FinishTurn):
+        assert (stopped.state, stopped.ends) == (TurnState.CANCELED, True)
