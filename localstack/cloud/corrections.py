@@ -25,6 +25,7 @@ def install() -> None:
     close_root_keys()
     correct_secret_references()
     correct_changes_of_outputs()
+    read_streams_from_their_start()
 
 
 def close_root_keys() -> None:
@@ -95,6 +96,25 @@ def correct_changes_of_outputs() -> None:
 
     changesets._resolve_props_for_diff = resolve_with_outputs
     changesets._diff_resources = diff_with_outputs
+
+
+def read_streams_from_their_start() -> None:
+    """A consumer of a stream goes on after a restart; MiniStack's would wait for as many records as it had read.
+
+    It saves how far each event source mapping has read of a table's stream, but not the stream: the next one
+    begins at 0, and its first records lie before the saved position. Here every mapping begins at 0 with it.
+    """
+    service: Any = importlib.import_module("ministack.services.lambda_svc")
+    restore = attribute(service, "_restore_esm_positions")
+    attribute(service, "_dynamodb_stream_positions")
+
+    def restore_from_start(store: Any, positions: Any) -> None:
+        restore(store, positions)
+        if store is service._dynamodb_stream_positions:
+            for key in list(store._data):
+                store._data[key] = 0
+
+    service._restore_esm_positions = restore_from_start
 
 
 def unchanged(name: str, resource: dict[str, Any]) -> dict[str, Any]:
