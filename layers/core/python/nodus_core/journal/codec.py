@@ -19,6 +19,8 @@ SHAPE = 1
 
 T = TypeVar("T")
 
+_EMPTY: dict[Any, Callable[[], Any]] = {tuple: tuple, dict: dict, frozenset: frozenset}
+
 
 def to_value(value: Any) -> Any:
     """A field's value as it is stored; None and empty collections are left out by `to_row`."""
@@ -53,12 +55,14 @@ def to_row(thing: Any) -> Row:
 
 
 @cache
-def _decoders(cls: type) -> dict[str, tuple[Callable[[Any], Any], bool]]:
+def _decoders(cls: type) -> dict[str, tuple[Callable[[Any], Any], bool, Callable[[], Any] | None]]:
+    """For each field: how it is read, whether it must be there, and what an empty one, which no row holds, is."""
     hints = get_type_hints(cls)
     return {
         spec.name: (
             _decoder(hints[spec.name]),
             spec.default is MISSING and spec.default_factory is MISSING,
+            _EMPTY.get(get_origin(hints[spec.name])),
         )
         for spec in fields(cls)
     }
@@ -68,13 +72,15 @@ def from_row(cls: type[T], row: Row) -> T:
     """The object that `to_row` wrote; unknown fields are ignored. Raises `CorruptRow`."""
     values: dict[str, Any] = {}
     try:
-        for name, (decode, required) in _decoders(cls).items():
+        for name, (decode, required, empty) in _decoders(cls).items():
             if name in row and row[name] is not None:
                 values[name] = decode(row[name])
+            elif required and empty is not None:
+                values[name] = empty()
             elif required:
                 raise CorruptRow(f"row {row.get('pk')}/{row.get('sk')}: {cls.__name__} needs {name!r}")
         return cls(**values)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise CorruptRow(f"row {row.get('pk')}/{row.get('sk')} is no {cls.__name__}: {error}") from error
 
 
