@@ -1,0 +1,48 @@
+"""The sweeper as its schedule calls it: what is due is kicked, whatever else is wrong."""
+
+import pytest
+from nodus_core.journal.keys import conversation_key, due_shard
+from nodus_core.journal.store import Put, Transaction
+from nodus_core.kernel.times import stamp
+
+from functions.sweeper import handler as sweeper
+from tests.unit.functions.deployed import Deployed
+
+SCHEDULED = {"version": "0", "source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}}
+
+
+@pytest.mark.req("NOD-074", "INV-12")
+def test_a_line_whose_lease_has_ended_is_kicked_once(deployed: Deployed) -> None:
+    deployed.world.executions.waiting.clear()
+    deployed.world.clock.advance(31)
+    swept = deployed.call(sweeper, SCHEDULED, seconds=20)
+    assert (swept["passes"], swept["kicked"], swept["failed"]) == (1, 1, 0)
+    assert deployed.world.executions.waiting == [("conv", 2)]
+    assert deployed.call(sweeper, SCHEDULED, seconds=20)["kicked"] == 0
+
+
+def test_one_that_will_be_due_soon_is_waited_for(deployed: Deployed) -> None:
+    deployed.world.executions.waiting.clear()
+    deployed.world.clock.advance(5)
+    swept = deployed.call(sweeper, SCHEDULED, seconds=60)
+    assert (swept["passes"], swept["kicked"]) == (2, 1)
+
+
+def test_a_row_that_nobody_can_read_keeps_no_other_from_being_kicked(deployed: Deployed) -> None:
+    world = deployed.world
+    rows = []
+    for number in range(5):
+        key = conversation_key(f"broken-{number}")
+        due = {"dueShard": due_shard(key.pk), "dueAt": stamp(world.clock.now())}
+        rows.append(Put({"pk": key.pk, "sk": key.sk, "v": 1, **due}))
+    world.store.commit(Transaction("prepare", tuple(rows)), "prepare")
+    world.executions.waiting.clear()
+    world.clock.advance(31)
+    swept = deployed.call(sweeper, SCHEDULED, seconds=20)
+    assert (swept["kicked"], swept["failed"]) == (1, 5)
+
+
+def test_a_run_that_is_over_is_never_due_again(deployed: Deployed) -> None:
+    deployed.world.settle()
+    deployed.world.clock.advance(10_000)
+    assert deployed.call(sweeper, SCHEDULED, seconds=20)["kicked"] == 0
