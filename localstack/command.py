@@ -55,6 +55,8 @@ def up(state: State, options: argparse.Namespace) -> int:
     print(f"cloud: {cloud.endpoint}")
     for line in supervise.missing():
         print(f"note: {line}")
+    if refusal := supervise.refusal(state):
+        print(f"note: sandboxes are refused. {refusal}")
     return 0 if options.no_deploy else deploy(state, options)
 
 

@@ -91,11 +91,10 @@ def is_free(port: int) -> bool:
     return True
 
 
-# Of the caller's environment: where home and certificates are, and what the sandboxes' agent is told by a person.
-KEPT = (
-    *("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    *("NODUS_SANDBOX_UNISOLATED", "NODUS_BWRAP", "NODUS_MAX_SANDBOXES"),
-)
+# What a person tells the sandboxes' agent.
+AGENT_WORDS = ("NODUS_SANDBOX_UNISOLATED", "NODUS_BWRAP", "NODUS_MAX_SANDBOXES")
+# Of the caller's environment: where home and certificates are, and these words.
+KEPT = ("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", *AGENT_WORDS)
 
 
 def base_environment(state: State) -> dict[str, str]:

@@ -131,6 +131,15 @@ def start_mark(pid: int) -> str | None:
     return None if state in {"Z", "X"} else f"{boot}:{started}"
 
 
+def environment_of(pid: int) -> dict[str, str]:
+    """The variables that a process was started with; none where it has ended or is another user's."""
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    return dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
+
+
 def kill_marked(state_folder: Path) -> int:
     """SIGKILL whatever still runs with this cloud's mark; answers how many there were.
 

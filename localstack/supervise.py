@@ -8,9 +8,10 @@ import time
 from dataclasses import replace
 
 from localstack import daemons
+from localstack.ecs_agent import readiness
 from localstack.endpoints import Cloud, write_private
 from localstack.paths import State
-from localstack.processes import Daemon, ProcessError, kill_marked
+from localstack.processes import Daemon, ProcessError, environment_of, kill_marked
 
 START_S = 60.0
 ANSWER_S = 120.0
@@ -28,10 +29,15 @@ def start(state: State) -> Cloud:
     cloud, running = start_emulator(state)
     pids = {daemons.CLOUD: running}
     for daemon in companions(state, cloud):
+        if daemon.name == daemons.AGENT and told_otherwise(state, daemon):
+            daemon.stop()
         pids[daemon.name] = daemon.pid() or daemon.start()
     if daemons.SCRIPTED in pids:
         scripted = daemons.scripted_daemon(state)
         scripted.await_ready(lambda: daemons.scripted_port(state) is not None, START_S)
+    if daemons.AGENT in pids:
+        agent = daemons.agent_daemon(state, cloud)
+        agent.await_ready(lambda: readiness.told(state, agent.pid()) is not None, START_S)
     cloud = replace(cloud, pids=pids)
     if not state.cloud_file.exists() or Cloud.load(state) != cloud:
         cloud.save(state)
@@ -73,6 +79,31 @@ def missing() -> list[str]:
     if not daemons.exists("localstack.scripted"):
         found.append("no localstack/scripted: models answer only with a real key")
     return found
+
+
+def told_otherwise(state: State, agent: Daemon) -> bool:
+    """Whether the running agent must be started anew: a person now tells it something else than it was started with.
+
+    A word that is left out this time takes nothing back: `make up` again must not end running sandboxes. An agent
+    that refuses has none, and may decide better now. One that has not said what it decided is of another release, or
+    hangs: commands change the cloud one at a time.
+    """
+    pid = agent.pid()
+    if pid is None:
+        return False
+    said = readiness.told(state, pid)
+    if said is None or said.refusal is not None:
+        return True
+    begun_with = environment_of(pid)
+    return any(
+        begun_with.get(name) != os.environ[name] for name in daemons.AGENT_WORDS if os.environ.get(name)
+    )
+
+
+def refusal(state: State) -> str | None:
+    """Why the running agent starts no sandboxes, and what to do; None: it does, or does not run."""
+    said = readiness.told(state, daemons.agent_daemon(state, Cloud.load(state)).pid())
+    return said.refusal if said else None
 
 
 def all_daemons(state: State) -> list[Daemon]:

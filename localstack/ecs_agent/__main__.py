@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import logging
 import os
 import signal
@@ -14,14 +13,12 @@ from typing import TextIO
 
 import boto3
 
-from localstack.ecs_agent import bubblewrap, cgroups, runtime
 from localstack.ecs_agent.agent import Agent
-from localstack.ecs_agent.isolation import Isolation, Refusal, decide
-from localstack.ecs_agent.launcher import Launcher
+from localstack.ecs_agent.means import means_of
 from localstack.ecs_agent.orphans import end_orphans
+from localstack.ecs_agent.runtime import RuntimeFolderError
 from localstack.ecs_agent.settings import Settings
 from localstack.ecs_agent.tasks import Cluster
-from localstack.ecs_agent.user_namespaces import UserNamespaceError, open_namespaces
 from localstack.endpoints import Cloud, NoCloudError
 
 _logger = logging.getLogger("localstack.ecs_agent")
@@ -42,21 +39,18 @@ def main() -> int:
         return 1
     with lock:
         try:
-            launcher = _launcher(settings)
-        except runtime.RuntimeFolderError as error:
+            means = means_of(settings)
+        except (RuntimeFolderError, OSError) as error:
             _logger.error("%s", error)
             return 1
-        isolation = _isolation(settings, launcher)
         cluster = _await_cluster(settings, stop)
         if cluster is None:
             return 0
-        end_orphans(settings.state.sandboxes, launcher.groups, cluster, stop)
-        agent = Agent(
-            cluster, launcher, isolation, max_sandboxes=settings.max_sandboxes, grace_s=settings.grace_s
-        )
+        end_orphans(settings.state.sandboxes, means.launcher.groups, cluster, stop)
+        agent = Agent(cluster, means, max_sandboxes=settings.max_sandboxes, grace_s=settings.grace_s)
         _logger.info("ready: cluster=%s slots=%d", cluster.name, settings.max_sandboxes)
         agent.run(stop, settings.poll_s)
-        launcher.groups.discard()
+        means.launcher.groups.discard()
     _logger.info("stopped")
     return 0
 
@@ -70,37 +64,6 @@ def _lock(folder: Path) -> TextIO | None:
         file.close()
         return None
     return file
-
-
-def _launcher(settings: Settings) -> Launcher:
-    folder = settings.state.sandboxes
-    name = f"nodus-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-    assembled = runtime.assemble(settings.state.folder / "sandbox-runtime", settings.daemon)
-    namespaces: tuple[int, ...] = ()
-    if os.geteuid() == 0 and sys.platform == "linux":
-        try:
-            namespaces = tuple(open_namespaces(settings.max_sandboxes))
-        except UserNamespaceError as error:
-            _logger.warning("daemon and commands will be one user: %s", error)
-    return Launcher(assembled, folder, cgroups.ControlGroups.find(name), namespaces)
-
-
-def _isolation(settings: Settings, launcher: Launcher) -> Isolation | Refusal:
-    isolation = decide(
-        environment=settings.environment,
-        is_root=os.geteuid() == 0,
-        is_linux=sys.platform == "linux",
-        bwrap=bubblewrap.find_bwrap(),
-        attempt=launcher.attempt,
-    )
-    if isinstance(isolation, Refusal):
-        _logger.error("%s", isolation)
-    elif not isolation.mode.isolated:
-        _logger.warning("commands run as your own user WITHOUT isolation, as you asked")
-    else:
-        limits = ",".join(sorted(launcher.groups.parents)) or "rlimits only"
-        _logger.info("isolation: mode=%s bwrap=%s limits=%s", isolation.mode, isolation.bwrap, limits)
-    return isolation
 
 
 def _await_cluster(settings: Settings, stop: threading.Event) -> Cluster | None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from localstack.ecs_agent.dial import link_addresses
 from localstack.ecs_agent.errors import SandboxStartError
-from localstack.ecs_agent.isolation import Isolation, Refusal
-from localstack.ecs_agent.launcher import WORKSPACE_VARIABLE, Launcher, Order
+from localstack.ecs_agent.isolation import Refusal
+from localstack.ecs_agent.launcher import WORKSPACE_VARIABLE, Order
 from localstack.ecs_agent.limits import Limits
+from localstack.ecs_agent.means import Means
 from localstack.ecs_agent.mounts import WORKSPACE, can_hold_workspace
 from localstack.ecs_agent.refusals import tell_refused
 from localstack.ecs_agent.sandbox import Sandbox, SandboxEndError
@@ -49,8 +50,7 @@ class Agent:
     def __init__(
         self,
         cluster: Cluster,
-        launcher: Launcher,
-        isolation: Isolation | Refusal,
+        means: Means,
         *,
         max_sandboxes: int,
         grace_s: float,
@@ -59,14 +59,12 @@ class Agent:
 
         Args:
             cluster: whose tasks.
-            launcher: starts sandboxes.
-            isolation: what this machine gives; a refusal refuses every task.
+            means: what starts sandboxes, and how isolated they are here.
             max_sandboxes: slots.
             grace_s: between the polite signal and force.
         """
         self._cluster = cluster
-        self._launcher = launcher
-        self._isolation = isolation
+        self._means = means
         self._grace_s = grace_s
         self._running: dict[str, _Running] = {}
         self._settled: set[str] = set()  # tasks that are no sandboxes, were refused, or have ended here
@@ -132,7 +130,10 @@ class Agent:
         if not new:
             self._full = False
             return
-        for task in self._cluster.describe(sorted(new)):
+        tasks = self._cluster.describe(sorted(new))
+        if any(task.sandbox_id is not None for task in tasks):
+            self._means.decide_again_if_refused()
+        for task in tasks:
             if task.sandbox_id is None or task.stopped:
                 self._settled.add(task.arn)
             elif (refusal := self._refusal(task)) is not None:
@@ -144,8 +145,9 @@ class Agent:
                 _logger.warning("all slots are taken: sandbox %s and later ones wait", task.sandbox_id)
 
     def _refusal(self, task: Task) -> Refusal | None:
-        if isinstance(self._isolation, Refusal):
-            return Refusal(str(self._isolation), self._isolation.remedy)
+        isolation = self._means.isolation
+        if isinstance(isolation, Refusal):
+            return Refusal(str(isolation), isolation.remedy)
         if task.egress not in (None, DENY):
             return Refusal(
                 f"egress policy {task.egress} needs the egress proxy, which this local cloud does not have yet: "
@@ -167,7 +169,7 @@ class Agent:
         self._aside.submit(tell_refused, task.variables, refusal.reason, refusal.remedy)
 
     def _start(self, task: Task) -> None:
-        isolation = self._isolation
+        isolation = self._means.isolation
         if isinstance(isolation, Refusal) or task.sandbox_id is None:
             raise TypeError("only a sandbox that is not refused is started")
         began = time.monotonic()
@@ -184,7 +186,7 @@ class Agent:
                 ),
                 limits=Limits.of_task(task.cpu_units, task.memory_mib),
             )
-            sandbox = self._launcher.start(order, isolation, slot)
+            sandbox = self._means.launcher.start(order, isolation, slot)
         except (SandboxStartError, ValueError) as error:
             self._slots.append(slot)
             self._refuse(task, Refusal(str(error), "see the log of the ECS agent (`make logs`)"))

@@ -88,7 +88,20 @@ class Refusal:
 # A mode's real command line, run once with `true`: None, or what it said.
 Attempt = Callable[[Mode, Path], str | None]
 
+# How a mode's failure begins whose sandbox could not even be made, before bubblewrap was asked.
+UNMADE = "a sandbox's folder cannot be made"
+
 _REMEDIES = (
+    (
+        (f"{UNMADE}: [Errno 22]", f"{UNMADE}: [Errno 1]"),
+        "this root cannot give files to other users (a rootless container's cannot): run the local cloud as an "
+        "ordinary user or as the machine's own root, outside of the container",
+    ),
+    (
+        (f"{UNMADE}: [Errno 28]", f"{UNMADE}: [Errno 122]"),
+        "make room on the disk of the local cloud's folder (`df .state`)",
+    ),
+    ((f"{UNMADE}: ",), "make the local cloud's folder a writable one (NODUS_STATE names another)"),
     (("ENOSPC", "exceeded", "No space left"), "sysctl user.max_user_namespaces=15000"),
     (("No permissions to creat",), "sysctl kernel.unprivileged_userns_clone=1"),
     (
@@ -141,7 +154,7 @@ def decide(
         if failure is None:
             return Isolation(mode, program, missing=() if mode.two_users else ("twoUsers",))
         message = failure.removeprefix("bwrap: ")
-    return Refusal(f"bwrap: {message}", remedy_for(message))
+    return Refusal(message if message.startswith(UNMADE) else f"bwrap: {message}", remedy_for(message))
 
 
 def remedy_for(message: str) -> str:

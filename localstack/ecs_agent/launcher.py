@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from localstack.ecs_agent import mounts, seccomp
 from localstack.ecs_agent.cgroups import ControlGroups, Group
-from localstack.ecs_agent.command import Descriptors, joined, users_of
+from localstack.ecs_agent.command import Descriptors, Users, joined, users_of
 from localstack.ecs_agent.dial import DialService
 from localstack.ecs_agent.errors import SandboxStartError
-from localstack.ecs_agent.isolation import Isolation, Mode
+from localstack.ecs_agent.isolation import UNMADE, Isolation, Mode
 from localstack.ecs_agent.limits import Limits
 from localstack.ecs_agent.room import Room
 from localstack.ecs_agent.runtime import Runtime
-from localstack.ecs_agent.sandbox import FirstProcess, Sandbox
+from localstack.ecs_agent.sandbox import FirstProcess, Sandbox, SandboxEndError
 from localstack.ecs_agent.sandbox_folder import Record, SandboxFolder
 from localstack.ecs_agent.status_pipe import StatusPipe
 from localstack.ecs_agent.syscalls import this_processor
 from localstack.processes import start_mark
 
+_logger = logging.getLogger(__name__)
 PROBE_S = 20.0
 WORKSPACE_VARIABLE = "NODUS_WORKSPACE"
 
@@ -50,6 +52,23 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Place:
+    """What was decided about a sandbox before it starts.
+
+    Args:
+        isolation: the mode that was found to work.
+        users: of its slot.
+        slot: a free one.
+        folder: its folder, already made.
+    """
+
+    isolation: Isolation
+    users: Users
+    slot: int
+    folder: SandboxFolder
+
+
+@dataclass(frozen=True)
 class Launcher:
     """Starts sandboxes; at most one for each slot.
 
@@ -71,6 +90,12 @@ class Launcher:
         """Run the real command line with `true` in place of the daemon: None, or what went wrong."""
         if mode is Mode.ROOT and not self.namespaces:
             return "there are no user namespaces"
+        try:
+            return self._attempt(mode, bwrap)
+        except OSError as error:
+            return f"{UNMADE}: {error}"
+
+    def _attempt(self, mode: Mode, bwrap: Path) -> str | None:
         users = users_of(mode, 0)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".probe-") as parent:
             folder = SandboxFolder(Path(parent), "probe")
@@ -95,36 +120,58 @@ class Launcher:
         try:
             folder = SandboxFolder(self.folder, order.sandbox_id)
             folder.create(users)
-        except (FileExistsError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise SandboxStartError(f"sandbox {order.sandbox_id!r} cannot be made here: {error}") from error
+        with ExitStack() as undo:
+            undo.callback(_undo, folder.remove)
+            try:
+                sandbox = self._start(order, Place(isolation, users, slot, folder), undo)
+            except (OSError, RuntimeError, SandboxStartError) as error:
+                # RuntimeError: no thread can be started.
+                raise SandboxStartError(f"sandbox {order.sandbox_id} did not start: {error}") from error
+            undo.pop_all()
+        return sandbox
+
+    def _start(self, order: Order, place: Place, undo: ExitStack) -> Sandbox:
         # Before anything runs: whoever finds this record later knows that something may have run.
+        folder = place.folder
         folder.write_record(Record(order.task, {}))
         group = self.groups.create(order.sandbox_id, order.limits)
+        undo.callback(_undo, group.remove)
         workspace_at = order.variables.get(WORKSPACE_VARIABLE, mounts.WORKSPACE)
-        room = Room(isolation, users, folder, group, order.limits, workspace_at)
-        life, dial = socket.socketpair(), DialService(order.allowed, order.sandbox_id)
-        try:
-            with life[1]:
-                process, first = self._spawn(
-                    order, room, slot, inside=(life[1].fileno(), dial.theirs.fileno())
-                )
-        except (OSError, SandboxStartError) as error:
-            life[0].close()
-            dial.close()
-            group.remove()
-            folder.remove()
-            raise SandboxStartError(f"sandbox {order.sandbox_id} did not start: {error}") from error
+        room = Room(place.isolation, place.users, folder, group, order.limits, workspace_at)
+        life = socket.socketpair()
+        undo.callback(life[0].close)
+        with life[1]:
+            dial = DialService(order.allowed, order.sandbox_id)
+            undo.callback(dial.close)
+            process, first = self._spawn(
+                order, room, place.slot, inside=(life[1].fileno(), dial.theirs.fileno())
+            )
+        sandbox = Sandbox(order.sandbox_id, place.slot, process, first, life[0], dial, group, folder)
+        undo.callback(_undo, sandbox.close)
         dial.start()
         pids = {process.pid} if first is None else {process.pid, first.pid}
         marks = {pid: mark for pid in pids if (mark := start_mark(pid)) is not None}
         folder.write_record(Record(order.task, marks))
-        return Sandbox(order.sandbox_id, slot, process, first, life[0], dial, group, folder)
+        return sandbox
 
     def _spawn(
         self, order: Order, room: Room, slot: int, *, inside: tuple[int, int]
     ) -> tuple[subprocess.Popen[bytes], FirstProcess | None]:
         """Execute the command line; `inside` are the sandbox's ends of life line and dial service."""
         status = StatusPipe() if room.mode.isolated else None
+        try:
+            process = self._execute(order, room, slot, status, inside)
+        except OSError:
+            if status is not None:
+                status.close()
+            raise
+        return process, None if status is None else _first_process(process, status, room)
+
+    def _execute(
+        self, order: Order, room: Room, slot: int, status: StatusPipe | None, inside: tuple[int, int]
+    ) -> subprocess.Popen[bytes]:
         with _filter(room.mode) as program, room.folder.log.open("ab") as log:
             descriptors = Descriptors(
                 seccomp=program,
@@ -133,7 +180,7 @@ class Launcher:
                 dial=inside[1],
                 user_namespace=self._namespace(room.mode, slot),
             )
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 joined(room.group.joining_files, room.command(self.runtime, descriptors)),
                 pass_fds=descriptors.all(),
                 env=room.environment(order.variables, descriptors.dial),
@@ -143,7 +190,6 @@ class Launcher:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        return process, None if status is None else _first_process(process, status, room)
 
     def _namespace(self, mode: Mode, slot: int) -> int | None:
         return self.namespaces[slot] if mode is Mode.ROOT else None
@@ -153,12 +199,20 @@ def _first_process(process: subprocess.Popen[bytes], status: StatusPipe, room: R
     try:
         pid = status.first_pid()
         return FirstProcess(pid, os.pidfd_open(pid), status)
-    except (SandboxStartError, ProcessLookupError) as error:
+    except (SandboxStartError, OSError) as error:
         status.close()
         process.kill()
         process.wait()
-        said = room.folder.log.read_text(errors="replace").strip()[-500:]
+        said = room.folder.log_tail(500)
         raise SandboxStartError(f"{error}: {said}") from error
+
+
+def _undo(remove: Callable[[], None]) -> None:
+    """Take back a part of a start that failed; its error is told, what cannot be taken back is logged."""
+    try:
+        remove()
+    except (OSError, SandboxEndError) as error:
+        _logger.error("a sandbox that did not start left something behind: %s", error)
 
 
 def _say_what_fails(room: Room, command: list[str], descriptors: Descriptors) -> str | None:

@@ -49,7 +49,8 @@ class Layout:
     """Folders of the machine that a sandbox is made of.
 
     Args:
-        prefix: installation of the interpreter, shown at its own path: its library path points there.
+        prefix: installation of the interpreter; its programs `python*` and its libraries are shown at their own
+            paths, where the interpreter looks for them.
         runtime: the daemon's code (runtime.py), shown at /opt/sandboxd.
         etc: generated files for /etc (`write_etc`).
         home: the sandbox's private home.
@@ -145,10 +146,14 @@ def _etc(generated: Path) -> Iterator[str]:
 
 
 def _interpreter(prefix: Path) -> Iterator[str]:
+    """The interpreter and its library; whatever else an installation holds (conda's environments, a home) stays out."""
     if prefix.is_relative_to("/usr"):
         return
-    yield from _parents(str(prefix))
-    yield from ("--ro-bind", str(prefix), str(prefix))
+    programs = [path for path in sorted(prefix.glob("bin/python*")) if path.is_file()]
+    libraries = [path for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
+    yield from _parents(str(prefix / "bin" / "python"))
+    for path in (*programs, *libraries):
+        yield from ("--ro-bind", str(path), str(path))
 
 
 def _parents(path: str) -> Iterator[str]:

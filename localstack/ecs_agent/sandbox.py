@@ -125,7 +125,4 @@ class Sandbox:
 
     def log_tail(self, size: int = 600) -> str:
         """The end of what the daemon wrote, for a reason."""
-        try:
-            return self.folder.log.read_bytes()[-size:].decode(errors="replace").strip()
-        except FileNotFoundError:
-            return ""
+        return self.folder.log_tail(size)

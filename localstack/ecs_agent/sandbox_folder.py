@@ -27,6 +27,10 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _RECORD = "sandbox.json"
 
 
+class RecordError(Exception):
+    """A record is damaged; the message names its file."""
+
+
 @dataclass(frozen=True)
 class Record:
     """What must be known about a sandbox when the agent that started it is gone.
@@ -89,8 +93,16 @@ class SandboxFolder:
 
         Raises:
             FileExistsError: there is one.
+            OSError: the disk is full, or files cannot be given to these users; nothing is left.
         """
         self.path.mkdir(mode=0o700, parents=True)
+        try:
+            self._fill(users)
+        except OSError:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+    def _fill(self, users: Users) -> None:
         for folder, owner, mode in (
             (self.etc, None, 0o755),
             (self.home, users.host_command, 0o755),
@@ -103,16 +115,30 @@ class SandboxFolder:
                 os.chown(folder, owner, owner)
         mounts.write_etc(self.etc, dict(users.names))
 
+    def log_tail(self, size: int) -> str:
+        """The last `size` bytes of the daemon's output; empty when there is none to be read."""
+        try:
+            return self.log.read_bytes()[-size:].decode(errors="replace").strip()
+        except OSError:
+            return ""
+
     def write_record(self, record: Record) -> None:
         write_private(self.path / _RECORD, json.dumps(asdict(record)) + "\n")
 
     def read_record(self) -> Record | None:
-        """The record; None when it was never written, so nothing was started."""
+        """The record; None when it was never written, so nothing was started.
+
+        Raises:
+            RecordError: there is one that cannot be read.
+        """
+        path = self.path / _RECORD
         try:
-            data = json.loads((self.path / _RECORD).read_text())
+            data = json.loads(path.read_text())
+            return Record(data["task"], {int(pid): mark for pid, mark in data["processes"].items()})
         except FileNotFoundError:
             return None
-        return Record(data["task"], {int(pid): mark for pid, mark in data["processes"].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"{path} cannot be read: {error}") from error
 
     def remove(self) -> None:
         """Remove it with everything in it; the sandbox must be dead.

@@ -177,3 +177,20 @@ def test_no_working_folder_hides_the_system_or_the_daemon() -> None:
     for path in (*bad, *daemons):
         with pytest.raises(ValidationError):
             admits.validate_python(path)
+
+
+def test_of_an_installation_only_the_interpreter_and_its_library_are_shown(
+    folder: SandboxFolder, tmp_path: Path
+) -> None:
+    """A base environment of conda holds other environments, packages and programs, often below a home."""
+    prefix = tmp_path / "conda"
+    for name in ("bin", "lib/python3.11", "envs/secret", "pkgs", "etc"):
+        (prefix / name).mkdir(parents=True)
+    for name in ("python", "python3", "python3.11", "conda", "token"):
+        (prefix / "bin" / name).touch()
+    runtime = replace(RUNTIME, interpreter=prefix / "bin/python3.11", prefix=prefix)
+    command = room(Mode.USER, folder).command(runtime, Descriptors())
+    shown = {command[n + 1] for n, word in enumerate(command) if word == "--ro-bind"}
+    below = {path.removeprefix(f"{prefix}/") for path in shown if path.startswith(str(prefix))}
+    assert below == {"bin/python", "bin/python3", "bin/python3.11", "lib"}
+    assert str(prefix) not in shown

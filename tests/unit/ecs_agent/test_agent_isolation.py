@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from localstack.ecs_agent import bubblewrap
-from localstack.ecs_agent.isolation import Isolation, Mode, Refusal, decide
+from localstack.ecs_agent.isolation import UNMADE, Isolation, Mode, Refusal, decide
 
 pytestmark = pytest.mark.req("NOD-042")
 
@@ -74,6 +75,17 @@ def test_a_refusal_says_what_happened_and_what_to_do(message: str, remedy: str) 
         f"No isolation on this machine (bwrap: {message.removeprefix('bwrap: ')}). Commands are not run. Remedy: {refusal.remedy}. "
         "To run them as your own user without isolation: NODUS_SANDBOX_UNISOLATED=i-understand"
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(22, "rootless"), (1, "rootless"), (28, "make room"), (30, "NODUS_STATE")]
+)
+def test_a_folder_that_cannot_be_made_is_a_refusal_with_its_own_remedy(number: int, remedy: str) -> None:
+    message = f"{UNMADE}: {OSError(number, os.strerror(number), '/x')}"
+    refusal = choose({Mode.ROOT: message, Mode.ROOT_ONE_USER: message}, root=True)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == message
+    assert remedy in refusal.remedy
 
 
 def test_without_bubblewrap_it_says_how_to_get_it() -> None:

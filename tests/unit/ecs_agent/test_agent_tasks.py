@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from localstack.ecs_agent.agent import Agent
-from localstack.ecs_agent.isolation import Isolation, Mode
+from localstack.ecs_agent.errors import SandboxStartError
+from localstack.ecs_agent.isolation import Isolation, Mode, Refusal
 from localstack.ecs_agent.launcher import Order
+from localstack.ecs_agent.means import Means
 from localstack.ecs_agent.tasks import CloudUnreachableError, Cluster
 
 
@@ -101,8 +103,14 @@ def launcher() -> FakeLauncher:
 
 @pytest.fixture
 def agent(ecs: FakeEcs, launcher: FakeLauncher) -> Agent:
+    return agent_with(ecs, launcher, [Isolation(Mode.USER)])
+
+
+def agent_with(ecs: FakeEcs, launcher: FakeLauncher, decisions: list[Isolation | Refusal]) -> Agent:
+    """An agent that decides what is next in `decisions`; it may not decide more often than that."""
     given: Any = launcher
-    return Agent(Cluster(ecs, "c"), given, Isolation(Mode.USER), max_sandboxes=2, grace_s=0)
+    means = Means(given, lambda same: (same, decisions.pop(0)), lambda _: None)
+    return Agent(Cluster(ecs, "c"), means, max_sandboxes=2, grace_s=0)
 
 
 def test_only_the_daemons_variables_and_the_link_are_taken(
@@ -134,6 +142,38 @@ def test_a_task_is_started_once_however_often_one_looks(
         agent.look()
     assert len(launcher.started) == 1
     assert ecs.tasks["t1"]["stoppedReason"] == "NodusSandboxEnded: exit code 0"
+
+
+def test_a_refusal_is_thought_over_for_a_new_sandbox_and_only_then(
+    ecs: FakeEcs, launcher: FakeLauncher
+) -> None:
+    agent = agent_with(ecs, launcher, [Refusal("no", "do x"), Refusal("no", "do x"), Isolation(Mode.USER)])
+    ecs.add("t1", NODUS_SANDBOX_ID="a")
+    agent.look()
+    agent.look()
+    assert launcher.started == []
+    assert "No isolation on this machine (no)" in ecs.tasks["t1"]["stoppedReason"]
+    ecs.add("t2", NODUS_SANDBOX_ID="b")  # somebody has followed the remedy
+    agent.look()
+    assert [each.sandbox_id for each in launcher.started] == ["b"]
+
+
+def test_a_start_that_fails_refuses_its_task_and_frees_its_slot(
+    ecs: FakeEcs, launcher: FakeLauncher, agent: Agent
+) -> None:
+    def start(order: Order, isolation: Isolation, slot: int) -> FakeSandbox:
+        raise SandboxStartError("[Errno 28] No space left on device")
+
+    working, launcher.start = launcher.start, start
+    for n in range(3):
+        ecs.add(f"t{n}", NODUS_SANDBOX_ID=f"s{n}")
+    agent.look()
+    agent.look()
+    assert "No space left" in ecs.tasks["t2"]["stoppedReason"]
+    launcher.start = working
+    ecs.add("t9", NODUS_SANDBOX_ID="later")
+    agent.look()
+    assert [each.sandbox_id for each in launcher.started] == ["later"]
 
 
 def test_every_page_is_read(ecs: FakeEcs, launcher: FakeLauncher, agent: Agent) -> None:
