@@ -32,10 +32,10 @@ STOP_GRACE_S = 1.0
 
 _TELL_WITHIN_S = 1.0
 
-EXIT_CODES = {"unauthorized": 3, "internal": 70}
+EXIT_CODES = {"unauthorized": 3, "refused": 3, "internal": 70}
 """Exit code by the word for why the daemon stopped; every other word is an orderly end: 0."""
 
-_WITHOUT_LINK = frozenset({"unauthorized", "released"})
+_WITHOUT_LINK = frozenset({"unauthorized", "refused", "released"})
 """Then nobody listens any more. A launcher that is gone leaves the connections it has made: they may do."""
 
 

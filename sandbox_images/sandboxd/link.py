@@ -27,7 +27,7 @@ class Link:
 
     Args:
         make_bell: gets the function to call for *pull now*.
-        on_closed: called with a word (`released`, `unauthorized`, `stop`) when the daemon has to stop.
+        on_closed: called with a word (`released`, `unauthorized`, `refused`, `stop`) when the daemon has to stop.
     """
 
     def __init__(
@@ -129,4 +129,4 @@ class Link:
 
     def _close(self, error: LinkClosedError) -> None:
         logger.warning("%s Stopping.", error)
-        self._on_closed("released" if error.status == 410 else "unauthorized")
+        self._on_closed({401: "unauthorized", 410: "released"}.get(error.status, "refused"))

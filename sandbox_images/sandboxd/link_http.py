@@ -20,8 +20,13 @@ _CALL_TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _RETRY_AFTER_MOST_S = 300.0
 
 
+_CLOSED = frozenset({401, 410})
+_LATER = frozenset({408, 425, 429})
+"""Answers below 500 that ask for the same call again; every other one would be answered the same way again."""
+
+
 class LinkClosedError(Exception):
-    """The control plane has no more use for this daemon (401 or 410): it must stop."""
+    """The control plane has no more use for this daemon (401 or 410), or does not take it at all: it must stop."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -60,7 +65,8 @@ class LinkHttp:
     """Speaks `POST {base}/sandboxes/{id}/{verb}`.
 
     Every verb may be repeated as often as needed, so a lost answer is asked for again: 5xx, 429, 408 and connection
-    errors are retried without end, because the daemon's hard deadline is the end.
+    errors are retried without end, because the daemon's hard deadline is the end. Any other 4xx is definite: a
+    daemon whose hello is refused stops, an outcome that is refused is dropped, a pull comes again as pulls do.
     """
 
     def __init__(
@@ -106,7 +112,7 @@ class LinkHttp:
         )
 
     async def done(self, command_id: str, result: Result) -> None:
-        """Tells an outcome. 409 (not this boot's command) is a definite answer as well.
+        """Tells an outcome; one that is refused (409: the command is not this boot's) is logged and dropped.
 
         Raises:
             LinkClosedError: the sandbox is released.
@@ -127,18 +133,22 @@ class LinkHttp:
                 ) as response:
                     if response.status == 200:
                         return await _json_object(response)
-                    if response.status in (401, 410):
+                    if response.status in _CLOSED or (verb == "hello" and _is_definite(response.status)):
                         raise LinkClosedError(
                             response.status, f"The link answered {response.status} to {verb}."
                         )
-                    if verb == "done" and response.status == 409:
-                        logger.warning("command %s is not this boot's: outcome refused", body["id"])
+                    if verb == "done" and _is_definite(response.status):
+                        logger.error("command %s: its outcome is refused, %d", body["id"], response.status)
                         return {}
                     at_least_s = _retry_after(response)
                     logger.warning("%s: the link answered %d, trying again", verb, response.status)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 logger.warning("%s: %s: %s, trying again", verb, type(error).__name__, error)
             await asyncio.sleep(backoff.failed(at_least_s))
+
+
+def _is_definite(status: int) -> bool:
+    return 400 <= status < 500 and status not in _LATER
 
 
 async def _json_object(response: aiohttp.ClientResponse) -> Mapping[str, Any]:

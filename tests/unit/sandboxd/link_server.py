@@ -34,6 +34,7 @@ class LinkServer:
         self.stop = False
         self.most_pulled = 1000
         self.refuse_with: int | None = None
+        self.refused_verb: str | None = None  # None: all of them
         self.bells: set[web.WebSocketResponse] = set()
         self.frames: list[str] = []
         self.changed = asyncio.Condition()
@@ -120,7 +121,7 @@ class LinkServer:
     def _answer(self, verb: str, request: web.Request, body: dict[str, Any]) -> web.Response:
         token = request.headers["Authorization"].removeprefix("Bearer ")
         token_hash = hashlib.sha256(token.encode()).hexdigest()
-        if self.refuse_with is not None:
+        if self.refuse_with is not None and self.refused_verb in (None, verb):
             return web.json_response({"message": "refused"}, status=self.refuse_with)
         if verb == "hello":
             return self._hello(token_hash, body)

@@ -192,6 +192,41 @@ def test_a_wrong_enrolment_code_is_not_tried_again(tmp_path: Path) -> None:
     assert on_desk(tmp_path, story) == ["unauthorized"]
 
 
+@pytest.mark.parametrize("status", [400, 403, 404, 413])
+def test_a_hello_that_is_refused_is_not_repeated_for_ever(tmp_path: Path, status: int) -> None:
+    async def story(desk: CommandDesk) -> list[str]:
+        async with LinkServer() as server:
+            server.refuse_with = status
+            async with linked(server, desk) as here:
+                await until(lambda: here.closed)
+                assert server.calls == ["hello"]
+                return here.closed
+
+    assert on_desk(tmp_path, story) == ["refused"]
+
+
+@pytest.mark.parametrize(("status", "definite"), [(400, True), (413, True), (429, False), (503, False)])
+def test_an_outcome_that_is_refused_is_dropped_and_one_that_is_put_off_told_again(
+    tmp_path: Path, status: int, definite: bool
+) -> None:
+    async def story(desk: CommandDesk) -> None:
+        async with LinkServer() as server, linked(server, desk) as here:
+            server.refuse_with, server.refused_verb = status, "done"
+            await server.submit("c1", "exec", {"command": "true"})
+            await server.until(lambda: "done" in server.calls)
+            if not definite:
+                await server.until(lambda: server.calls.count("done") > 2)
+            server.refuse_with = None
+            if not definite:
+                await server.result("c1")
+            else:
+                assert (await server.run("c2", "exec", {"command": "echo on"}))["output"] == "on\n"
+                assert server.calls.count("done") <= 3  # once each, and once more if a pull brought c1 again
+            assert not here.closed
+
+    on_desk(tmp_path, story)
+
+
 def test_the_control_plane_can_ask_for_a_stop(tmp_path: Path) -> None:
     async def story(desk: CommandDesk) -> list[str]:
         async with LinkServer() as server, linked(server, desk) as here:
