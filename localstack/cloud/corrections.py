@@ -26,6 +26,7 @@ def install() -> None:
     correct_secret_references()
     correct_changes_of_outputs()
     read_streams_from_their_start()
+    keep_reserved_concurrency()
 
 
 def close_root_keys() -> None:
@@ -115,6 +116,39 @@ def read_streams_from_their_start() -> None:
                 store._data[key] = 0
 
     service._restore_esm_positions = restore_from_start
+
+
+def keep_reserved_concurrency() -> None:
+    """`ReservedConcurrentExecutions` of a template, which MiniStack leaves out.
+
+    It keeps lines that wait from taking every place of those that wake them. A machine has fewer places than
+    an account: a reservation is half of them at most.
+    """
+    provisioners: Any = importlib.import_module("ministack.services.cloudformation.provisioners")
+    service: Any = importlib.import_module("ministack.services.lambda_svc")
+    handlers = attribute(provisioners, "_RESOURCE_HANDLERS").get("AWS::Lambda::Function")
+    if not handlers or not {"create", "update"} <= set(handlers):
+        raise MovedError("handlers of AWS::Lambda::Function")
+    create, update = handlers["create"], handlers["update"]
+    places: int = attribute(service, "_ACCOUNT_CONCURRENCY_CAP")
+
+    def reserve(name: str, properties: dict[str, Any]) -> None:
+        wanted = properties.get("ReservedConcurrentExecutions")
+        most = max(1, places // 2) if places else None
+        reserved = None if wanted is None else int(wanted)
+        service._functions[name]["concurrency"] = min(reserved, most) if reserved and most else reserved
+
+    def create_reserved(logical_id: str, properties: dict[str, Any], stack: str) -> Any:
+        made = create(logical_id, properties, stack)
+        reserve(made[0], properties)
+        return made
+
+    def update_reserved(physical_id: str, old: Any, new: dict[str, Any], *rest: Any, **named: Any) -> Any:
+        made = update(physical_id, old, new, *rest, **named)
+        reserve(made[0], new)
+        return made
+
+    handlers.update(create=create_reserved, update=update_reserved)
 
 
 def unchanged(name: str, resource: dict[str, Any]) -> dict[str, Any]:
