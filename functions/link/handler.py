@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
 from nodus_core.kernel.errors import Refusal, RetryableError
@@ -12,7 +12,6 @@ from functions.link.env import Environment
 
 logger = Logger()
 tracer = Tracer()
-metrics = Metrics()
 
 MOST_LOGGED = 200
 
@@ -20,7 +19,6 @@ CODES = {"BadRequest": 400, "Unauthorized": 401, "NotFound": 404, "Conflict": 40
 
 
 @tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one call of a daemon, or takes note of a connection."""
     status, body = _answer(event)

@@ -22,6 +22,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Deployed:
 
     def replace_core(function: ModuleType, core: Core) -> None:
         monkeypatch.setattr(function, "core", lambda environment: core)
-        monkeypatch.setattr(function.metrics.provider, "namespace", "Nodus")
+        if hasattr(function, "metrics"):
+            monkeypatch.setattr(function.metrics.provider, "namespace", "Nodus")
 
     return Deployed(world, replace_core)
