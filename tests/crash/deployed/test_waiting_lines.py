@@ -20,6 +20,7 @@ def limited(person: Person) -> Iterator[Person]:
     """A cloud whose operator gave lines little room (`lineConcurrency`)."""
     client = boto3.client("lambda", **person.cloud.cloud.client_arguments())
     usual = client.get_function_concurrency(FunctionName=LINE)["ReservedConcurrentExecutions"]
+    assert usual > LIMIT
     client.put_function_concurrency(FunctionName=LINE, ReservedConcurrentExecutions=LIMIT)
     yield person
     client.put_function_concurrency(FunctionName=LINE, ReservedConcurrentExecutions=usual)

@@ -90,6 +90,11 @@ class Run:
         assert status["phase"] == "Succeeded", (status, self.steps())
         return status
 
+    def cleared(self) -> Shown:
+        """The status once the run has ended and its sandbox is gone."""
+        self.ended()
+        return until(self.status, lambda status: status["sandbox"]["phase"] == "Deleted")
+
     def waits(self, reason: str) -> Shown:
         """The status once the run waits for that reason; ending instead fails."""
         status = until(self.status, lambda seen: seen.get("reason") == reason or seen["phase"] in FINAL)

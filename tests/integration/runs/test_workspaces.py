@@ -38,7 +38,7 @@ def test_runs_at_once_and_after_each_other_share_no_file(person: Person) -> None
         assert word in lines
         assert other not in run.answer()
         assert names(run.steps())[:3] == ["sandbox", "setup", "model.1"]
-        assert run.status()["sandbox"]["phase"] == "Deleted"
+        run.cleared()
     until(lambda: all(own.is_gone() for own in rooms), bool)
 
     later = person.start("own-room", in_turn(LOOK))
