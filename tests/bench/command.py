@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,10 @@ ROUNDS = 10
 def main(arguments: list[str]) -> int:
     """Measure and print; the exit code of the process."""
     options = parser().parse_args(arguments)
-    begin, tables = Moment.now(), list[Table]()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(143)
+    )  # also then the cloud and what was made in it go away
+    begin, tables, code = Moment.now(), list[Table](), 0
     _warn(begin)
     try:
         with measured_cloud(options.state, deployed=bool(DEPLOYED & set(options.parts))) as cloud:
@@ -34,20 +38,25 @@ def main(arguments: list[str]) -> int:
                 tables.append(table)
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        code = 1  # what was measured before is kept
     end = Moment.now()
     tables.append(machine(begin, end, {"rounds, repetitions": f"{options.rounds}, {options.repeat}"}))
     print(tables[-1].text())
     _warn(end)
     if options.json:
         options.json.write_text(json.dumps([table.record() for table in tables], indent=2) + "\n")
-    return 0
+    return code
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     made.add_argument(
-        "parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help="default: all of them"
+        "parts",
+        nargs="*",
+        type=_part,
+        default=list(PARTS),
+        metavar="PART",
+        help=f"of {', '.join(PARTS)}; default: all",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
     made.add_argument(
@@ -95,6 +104,13 @@ def _billed(cloud: TestCloud, person: Person, rounds: int) -> Iterator[Table]:
     short, long = usage.of_run(person, "Bench: 1 round"), usage.of_run(person, f"Bench: {ROUNDS} rounds")
     yield costs.used_table(short, long, ROUNDS)
     yield costs.cost_table(counted, short, long, ROUNDS)
+
+
+def _part(text: str) -> str:
+    # Not `choices`: with `*` argparse checks the whole default against them.
+    if text not in PARTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(PARTS)}")
+    return text
 
 
 def _levels(text: str) -> list[int]:

@@ -16,21 +16,34 @@ from nodus_core.aws.dynamodb_wire import Wire
 
 from tests.bench.recording import Sent
 
-Rounds = dict[tuple[str, int], float]
-"""Seconds of the writes, by sender and round."""
 
+class Floor:
+    """The writes of one recorded run, to be played once, round by round.
 
-def floor(wire: Wire, sent: Sequence[Sent], name: str, fresh: str) -> Rounds:
-    """Sends the writes among `sent` again, in order, with `fresh` wherever `name` stood (equally long)."""
-    if len(name) != len(fresh):
-        raise ValueError(f"{fresh!r} makes rows of another size than {name!r}")
-    writes = [_renamed(each, name, fresh) for each in sent if not each.is_read]
-    spent: Rounds = defaultdict(float)
-    for each in writes:
-        started = time.perf_counter()
-        wire.call(each.operation, each.body)
-        spent[each.sender, each.round] += time.perf_counter() - started
-    return dict(spent)
+    Args:
+        sent: what the run sent.
+        name: the word of the run that all its keys hold.
+        fresh: another one, equally long, that takes its place.
+
+    `spent` then has the seconds of the writes, by sender and round.
+    """
+
+    def __init__(self, wire: Wire, sent: Sequence[Sent], name: str, fresh: str) -> None:
+        if len(name) != len(fresh):
+            raise ValueError(f"{fresh!r} makes rows of another size than {name!r}")
+        self._wire = wire
+        self._writes: dict[int, list[Sent]] = defaultdict(list)
+        for each in sent:
+            if not each.is_read:
+                self._writes[each.round].append(_renamed(each, name, fresh))
+        self.spent: dict[tuple[str, int], float] = defaultdict(float)
+
+    def play(self, number: int) -> None:
+        """Sends the writes of a round (0: all before the first); rounds in order, from 0."""
+        for each in self._writes.pop(number, []):
+            started = time.perf_counter()
+            self._wire.call(each.operation, each.body)
+            self.spent[each.sender, number] += time.perf_counter() - started
 
 
 def _renamed(sent: Sent, name: str, fresh: str) -> Sent:

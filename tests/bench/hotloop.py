@@ -15,16 +15,16 @@ from nodus_core.testing.memory_store import MemoryStore
 from localstack.endpoints import Cloud
 from tests.bench import cloud as clouds
 from tests.bench.figures import Spread, Table
-from tests.bench.floor import Rounds, floor
+from tests.bench.floor import Floor
 from tests.bench.loop import STEPS_A_ROUND, Loop, Watch, new_name
 from tests.bench.recording import DAEMON, WORKER, Recorder, RecordingWire, Sent, TimedStore
 
 NOTE = (
     "ms, median [min-max] over all rounds of all repetitions; a step is half a round (one model call, one command,"
-    " both journaled). The floor is the worker's own writes of the same run, sent again on fresh keys by the same"
-    " wire with nothing else, in turn with the runs; its ratio is of the medians of each repetition. The link's half"
-    " is what the functions of the sandbox link do for one command (prove, pull, claim; prove, done), here in the"
-    " same process and no part of the worker's figures."
+    " both journaled). The floor is the worker's own writes of an equal run, sent again on fresh keys by the same wire"
+    " with nothing else, a round of it behind each round of the run; the ratio is of the medians of each repetition."
+    " The link's half is what the functions of the sandbox link do for one command (prove, pull, claim; prove, done),"
+    " here in the same process and no part of the worker's figures."
 )
 
 THIRDS = ("first", "second", "last")
@@ -55,26 +55,43 @@ class Samples:
 
 def measure(cloud: Cloud, rounds: int, repeat: int) -> tuple[Table, Table]:
     """The hot loop's table, and the one of how it grows with a run's length."""
-    samples, bare = Samples(), clouds.wire(cloud)
+    samples, wire = Samples(), clouds.wire(cloud)
     with clouds.own_table(cloud) as table, clouds.own_bucket(cloud) as bucket:
-        payloads = S3Payloads(clouds.client(cloud, "s3"), bucket)
-        _recorded(
-            bare, table, payloads, 3
-        )  # the first run imports, connects and compiles: it is not measured
+        place = Place(wire, table, S3Payloads(clouds.client(cloud, "s3"), bucket), rounds)
+        # Not measured: it imports, connects and compiles. Its writes are the first repetition's floor.
+        loop, sent = place.recorded(None)
         for _ in range(repeat):
-            loop, sent = _recorded(bare, table, payloads, rounds)
+            floor = Floor(wire, sent, loop.name, new_name())
+            loop, sent = place.recorded(floor)
             _take(samples, loop.watch, sent, rounds)
-            _take_floor(samples, floor(bare, sent, loop.name, new_name()), rounds)
+            _take_floor(samples, floor, rounds)
             _take_memory(samples, rounds)
     return _table(samples, repeat), _growth(samples)
 
 
-def _recorded(wire: Wire, table: str, payloads: S3Payloads, rounds: int) -> tuple[Loop, list[Sent]]:
-    recorder = Recorder()
-    watch = Watch(recorder.begin, recorder.as_daemon)
-    loop = Loop(DynamoDbStore(RecordingWire(wire, recorder), table), payloads, rounds, watch)
-    loop.run()
-    return loop, recorder.sent
+@dataclass(frozen=True)
+class Place:
+    """Where the runs of the hot loop write."""
+
+    wire: Wire
+    table: str
+    payloads: S3Payloads
+    rounds: int
+
+    def recorded(self, floor: Floor | None) -> tuple[Loop, list[Sent]]:
+        """A run and all it sent. Between its rounds `floor` is played, another run's, round by round."""
+        recorder = Recorder()
+
+        def begin(number: int) -> None:
+            recorder.begin(number)
+            if floor is not None:
+                floor.play(number)
+
+        watch = Watch(begin, recorder.as_daemon)
+        store = DynamoDbStore(RecordingWire(self.wire, recorder), self.table)
+        loop = Loop(store, self.payloads, self.rounds, watch)
+        loop.run()
+        return loop, recorder.sent
 
 
 def _take(samples: Samples, watch: Watch, sent: list[Sent], rounds: int) -> None:
@@ -93,7 +110,8 @@ def _take(samples: Samples, watch: Watch, sent: list[Sent], rounds: int) -> None
             samples.add(name, link)
 
 
-def _take_floor(samples: Samples, spent: Rounds, rounds: int) -> None:
+def _take_floor(samples: Samples, floor: Floor, rounds: int) -> None:
+    spent = floor.spent
     for number in range(1, rounds + 1):
         samples.add("floor", spent[WORKER, number], STEPS_A_ROUND)
         samples.add("link floor", spent[DAEMON, number])

@@ -87,9 +87,12 @@ class Watch:
     on_round: Callable[[int], None] = lambda _: None
     as_daemon: Callable[[], AbstractContextManager[None]] = nullcontext
     begun: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
     daemons: list[float] = field(default_factory=list)
 
     def ask(self) -> None:
+        """One round ends and the next begins; what `on_round` takes belongs to neither."""
+        self.ended.append(time.perf_counter())
         self.on_round(len(self.begun))
         self.begun.append(time.perf_counter())
         self.daemons.append(0.0)
@@ -98,7 +101,7 @@ class Watch:
         """Seconds of each whole round, and of the daemons' half within."""
         return [
             (after - before, link)
-            for before, after, link in zip(self.begun, self.begun[1:], self.daemons, strict=False)
+            for before, after, link in zip(self.begun, self.ended[1:], self.daemons, strict=False)
         ]
 
     def work(self, turn: Callable[[], None]) -> None:

@@ -23,7 +23,8 @@ HELLO_AGENT = "hello-agent"
 HELLO_PROMPT = "Use the shell to print the Python version"
 AGENT = "bench"
 FINAL = ("Succeeded", "Failed", "Cancelled")
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
+"""For the end of all runs that were made at once, and for the end of one that was deleted."""
 FIRST_INTERVAL_S, LAST_INTERVAL_S = 0.02, 0.25
 """Between two looks for a first step: each look is work for the very processors that are to bring it forth."""
 

@@ -107,7 +107,7 @@ class TimedStore:
         with self._timed():
             return self._store.query(pk, prefix, after=after, limit=limit, newest_first=newest_first)
 
-    def due(self, shard: str, until: str, limit: int) -> list[Key]:
+    def due(self, shard: str, until: str, limit: int | None = None) -> list[Key]:
         with self._timed():
             return list(self._store.due(shard, until, limit))
 
