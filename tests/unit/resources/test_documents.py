@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.agentrun import deadline
-from nodus_core.resources.document import Written, canonical, read_json
+from nodus_core.resources.document import Written, canonical, read_json, unique
 from nodus_core.resources.patch import merge, same
 from nodus_core.resources.selectors import read_selector
 
@@ -143,3 +143,25 @@ def test_selectors() -> None:
     for text in ("spec.group", "=x", "spec.system=x", "spec.group=a=b", ",", "spec.group>1"):
         with pytest.raises(Refusal):
             read_selector(text)
+
+
+def test_a_key_that_is_given_twice_is_found_by_looking_at_each_key_once() -> None:
+    class Counted(str):
+        """A key that counts how often it is compared: a search that looks back compares each with each."""
+
+        __slots__ = ()
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    names = [f"key{number}" for number in range(20_000)]
+    with pytest.raises(ValueError, match="key19999"):
+        unique([(Counted(name), None) for name in (*names, names[-1])])
+    assert Counted.compared < 2_000
+    body = "{" + ",".join(f'"{name}":0' for name in (*names, "key7")) + "}"
+    with pytest.raises(Refusal, match="'key7' is given twice"):
+        read_json(body.encode())

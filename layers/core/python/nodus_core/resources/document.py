@@ -40,7 +40,7 @@ def read_json(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(
             decoded(body),
-            object_pairs_hook=_unique,
+            object_pairs_hook=unique,
             parse_int=_whole,
             parse_float=_written,
             parse_constant=_no_constant,
@@ -144,13 +144,21 @@ def _unfit(text: str) -> str | None:
     return None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs. Raises ValueError naming the first key that is given twice."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _NotJson(f"the key {below('', twice)!r} is given twice")
+        raise _NotJson(f"the key {below('', _first_repeated(pairs))!r} is given twice")
     return made
+
+
+def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("no key is given twice")
 
 
 def _whole(digits: str) -> int:
