@@ -1,5 +1,6 @@
 """Kicks what is due; called every minute."""
 
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -18,8 +19,9 @@ metrics = Metrics()
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One sweep: at most two passes over the index of due rows."""
-    sweep = core(Environment).sweeper.sweep()
+    sweep = core(Environment).sweeper.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
     metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)
-    logger.info("swept", passes=sweep.passes, kicked=sweep.kicked, failed=sweep.failed)
-    return {"passes": sweep.passes, "kicked": sweep.kicked, "failed": sweep.failed}
+    metrics.add_metric(name="SweepsCutShort", unit=MetricUnit.Count, value=int(not sweep.finished))
+    logger.info("swept", **asdict(sweep))
+    return asdict(sweep)

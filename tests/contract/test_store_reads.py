@@ -137,6 +137,24 @@ def test_due_rows_oldest_first(store: Store) -> None:
     assert list(store.due("due#9", "2031", 10)) == []
 
 
+def test_all_due_rows_are_given_however_many_they_are_also_while_they_are_moved(store: Store) -> None:
+    names = [f"c{n:04d}" for n in range(300)]
+    padding = "x" * 400  # so that a page of the index does not hold them all
+    _put(
+        store,
+        *({"pk": f"{name}{padding}", "sk": "head", "dueShard": "due#7", "dueAt": "2030"} for name in names),
+    )
+
+    seen: list[str] = []
+    for key in store.due("due#7", "2031"):
+        seen.append(key.pk[:5])
+        later = Update(key, Present(), assign={"dueAt": "2032"})
+        store.commit(Transaction("kick", (later,)), f"kick {key.pk[:5]}")
+
+    assert seen == names
+    assert list(store.due("due#7", "2031")) == []
+
+
 def test_a_row_leaves_the_due_index_with_its_due_time(store: Store) -> None:
     key = Key("c1", "head")
     _put(store, {"pk": "c1", "sk": "head", "dueShard": "due#1", "dueAt": "2030"})

@@ -1,6 +1,6 @@
 """The store on one DynamoDB table: `pk`, `sk`, and the sparse index `due` over `dueShard` and `dueAt`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nodus_core.aws.dynamodb_expressions import Expressions
@@ -111,11 +111,11 @@ class DynamoDbStore:
             **named.parameters(),
         }
         # One row more than asked for tells whether there is a next page.
-        items = self._pages(body, start, limit + 1)
+        items = list(self._items(body, start, limit + 1))
         rows = tuple(decode_row(item) for item in items[:limit])
         return Page(rows, rows[-1]["sk"] if len(items) > limit else None)
 
-    def due(self, shard: str, until: str, limit: int) -> Iterable[Key]:
+    def due(self, shard: str, until: str, limit: int | None = None) -> Iterator[Key]:
         named = Expressions()
         condition = f"dueShard = {named.value(shard)} AND dueAt <= {named.value(until)}"
         body: dict[str, Any] = {
@@ -125,19 +125,25 @@ class DynamoDbStore:
             "ProjectionExpression": "pk, sk",
             **named.parameters(),
         }
-        return [Key(item["pk"]["S"], item["sk"]["S"]) for item in self._pages(body, None, limit)]
+        for item in self._items(body, None, limit):
+            yield Key(item["pk"]["S"], item["sk"]["S"])
 
-    def _pages(self, body: dict[str, Any], start: dict[str, Any] | None, most: int) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        while True:
-            request = {**body, "Limit": most - len(items)}
+    def _items(
+        self, body: dict[str, Any], start: dict[str, Any] | None, most: int | None
+    ) -> Iterator[dict[str, Any]]:
+        """The items of a query, page by page as they are asked for; `most` of them, or all."""
+        left = most
+        while left is None or left > 0:
+            request = body if left is None else {**body, "Limit": left}
             if start is not None:
-                request["ExclusiveStartKey"] = start
+                request = {**request, "ExclusiveStartKey": start}
             answer = self._read("Query", request)
-            items += answer.get("Items", [])
+            items: list[dict[str, Any]] = answer.get("Items", [])
+            yield from items
+            left = None if left is None else left - len(items)
             start = answer.get("LastEvaluatedKey")
-            if not start or len(items) >= most:
-                return items
+            if not start:
+                return
 
     # --- one request --------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ on within 70 s (30 s of lease, 30 s until the pass, and the start).
 """
 
 import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,34 +16,45 @@ from nodus_core.kernel.errors import NodusError
 
 BETWEEN_PASSES = timedelta(seconds=29)
 
+RESERVE_S = 5.0
+"""Seconds of an invocation that are left when a sweep stops: one kick with all its tries takes less."""
+
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one call did."""
+    """What one call did. `finished`: every line that was due was looked at; else the time was up."""
 
     passes: int
-    kicked: int
+    kicked: int = 0
     failed: int = 0
+    finished: bool = True
 
 
 @dataclass(frozen=True)
 class Sweeper:
     kicks: Kicks
 
-    def sweep(self) -> Sweep:
-        """Kicks every line that is due, now and once more half a minute later if one will be due then."""
-        first = self._pass()
-        if not self._due(BETWEEN_PASSES):
-            return first
-        self.kicks.clock.sleep(BETWEEN_PASSES.total_seconds())
-        second = self._pass()
-        return Sweep(2, first.kicked + second.kicked, first.failed + second.failed)
+    def sweep(self, remaining: Callable[[], float]) -> Sweep:
+        """Kicks every line that is due, now and once more half a minute later if one will be due then.
 
-    def _pass(self) -> Sweep:
+        `remaining`: seconds that the invocation has left; the sweep stops in time, and the next one begins with
+        another shard, so that none is left out for ever.
+        """
+        first = self._pass(remaining)
+        pause = BETWEEN_PASSES.total_seconds()
+        if not first.finished or remaining() < pause + RESERVE_S or not self._will_be_due():
+            return first
+        self.kicks.clock.sleep(pause)
+        second = self._pass(remaining)
+        return Sweep(2, first.kicked + second.kicked, first.failed + second.failed, second.finished)
+
+    def _pass(self, remaining: Callable[[], float]) -> Sweep:
         kicked = failed = 0
-        for line in self._due(timedelta()):
+        for line in self._due():
+            if remaining() < RESERVE_S:
+                return Sweep(1, kicked, failed, finished=False)
             try:
                 kicked += self.kicks.kick(line)
             except NodusError as error:
@@ -51,6 +63,14 @@ class Sweeper:
                 log.error("line %s was not kicked and stays due: %s", line, error)
         return Sweep(1, kicked, failed)
 
-    def _due(self, ahead: timedelta) -> list[str]:
-        until = self.kicks.clock.now() + ahead
-        return [line for shard in DUE_SHARDS for line in self.kicks.journal.due_conversations(shard, until)]
+    def _due(self) -> Iterator[str]:
+        """Lines that are due; each minute begins with another shard."""
+        now = self.kicks.clock.now()
+        first = int(now.timestamp() // 60) % len(DUE_SHARDS)
+        for shard in DUE_SHARDS[first:] + DUE_SHARDS[:first]:
+            yield from self.kicks.journal.due_conversations(shard, now)
+
+    def _will_be_due(self) -> bool:
+        until = self.kicks.clock.now() + BETWEEN_PASSES
+        journal = self.kicks.journal
+        return any(True for shard in DUE_SHARDS for _ in journal.due_conversations(shard, until))

@@ -139,13 +139,11 @@ class Journal:
 
     # --- what is due ---
 
-    def due_conversations(self, shard: str, now: datetime, limit: int = 100) -> list[str]:
-        """Ids of conversations whose line is due (as the index knows it: read each again)."""
-        return [
-            key.pk.removeprefix("conv#")
-            for key in self.store.due(shard, stamp(now), limit)
-            if key.pk.startswith("conv#")
-        ]
+    def due_conversations(self, shard: str, now: datetime) -> Iterator[str]:
+        """Ids of conversations whose line is due, oldest first (as the index knows it: read each again)."""
+        for key in self.store.due(shard, stamp(now)):
+            if key.pk.startswith("conv#"):
+                yield key.pk.removeprefix("conv#")
 
     def _one(self, cls: type[T], key: Key) -> T | None:
         row = self.store.get([key])[0]

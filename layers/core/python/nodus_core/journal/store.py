@@ -194,6 +194,9 @@ class Store(Protocol):
         """Rows of a partition whose sort key begins with `prefix`, behind `after`."""
         ...
 
-    def due(self, shard: str, until: str, limit: int) -> Iterable[Key]:
-        """Keys of rows whose `dueShard` is `shard` and whose `dueAt` is at most `until`, oldest first."""
+    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
+        """Keys of rows whose `dueShard` is `shard` and whose `dueAt` is at most `until`, oldest first.
+
+        All of them, read as they are asked for, or the first `limit`.
+        """
         ...

@@ -100,7 +100,7 @@ class FaultyStore:
     ) -> Page:
         return self._store.query(pk, prefix, after=after, limit=limit, newest_first=newest_first)
 
-    def due(self, shard: str, until: str, limit: int) -> Iterable[Key]:
+    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
         return self._store.due(shard, until, limit)
 
 

@@ -97,7 +97,7 @@ class MemoryStore:
             rows = tuple(copy.deepcopy(self._rows[Key(pk, name)]) for name in chosen)
         return Page(rows, chosen[-1] if len(names) > limit else None)
 
-    def due(self, shard: str, until: str, limit: int) -> Iterable[Key]:
+    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
         with self._lock:
             found = sorted(
                 (row["dueAt"], key.pk, key.sk)

@@ -1,0 +1,106 @@
+"""The sweep: every line that is due is looked at, whatever stands before it, and the time is kept."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+import pytest
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.sweeper import RESERVE_S, Sweep, Sweeper
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.keys import DUE_SHARDS, conversation_key
+from nodus_core.journal.lines import due
+from nodus_core.journal.store import Delete, Put, Transaction
+from nodus_core.kernel.errors import CorruptRow
+from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.memory_store import MemoryStore
+
+INVOCATION_S = 55.0
+
+
+@dataclass
+class Lines:
+    """`Kicks` over due rows: a line that is kicked is due no more, a corrupt one stays."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    clock: FakeClock = field(default_factory=FakeClock)
+    corrupt: frozenset[str] = frozenset()
+    kicked: list[str] = field(default_factory=list[str])
+    kick_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.store, CountingIds())
+        self.started = self.clock.now()
+
+    def place(self, name: str, at: datetime) -> None:
+        key = conversation_key(name)
+        row = Put({"pk": key.pk, "sk": key.sk, **due(key.pk, at)})
+        self.store.commit(Transaction("place", (row,)), f"place {name}")
+
+    def kick(self, line: str) -> bool:
+        self.clock.advance(self.kick_s)
+        if line in self.corrupt:
+            raise CorruptRow(line)
+        self.kicked.append(line)
+        gone = Delete(conversation_key(line))
+        self.store.commit(Transaction("kick", (gone,)), f"kick {line}")
+        return True
+
+    def remaining(self) -> float:
+        return INVOCATION_S - (self.clock.now() - self.started).total_seconds()
+
+    def sweep(self) -> Sweep:
+        self.started = self.clock.now()
+        return Sweeper(cast("Kicks", self)).sweep(self.remaining)
+
+
+def names(count: int) -> list[str]:
+    return [f"c{number}" for number in range(count)]
+
+
+@pytest.mark.req("NOD-085")
+def test_lines_that_cannot_be_kicked_keep_no_other_from_it_however_many_they_are() -> None:
+    bad = names(1500)
+    lines = Lines(corrupt=frozenset(bad))
+    for name in bad:
+        lines.place(name, lines.clock.now())
+    lines.clock.advance(1)
+    for name in ("young1", "young2"):
+        lines.place(name, lines.clock.now())
+    sweep = lines.sweep()
+    assert sorted(lines.kicked) == ["young1", "young2"]
+    assert (sweep.kicked, sweep.failed, sweep.finished) == (2, 3000, True)
+
+
+def test_a_sweep_ends_before_its_invocation_and_says_that_it_was_cut_short() -> None:
+    lines = Lines(kick_s=1.0)
+    for name in names(200):
+        lines.place(name, lines.clock.now())
+    sweep = lines.sweep()
+    assert lines.remaining() >= RESERVE_S - lines.kick_s
+    assert (sweep.passes, sweep.finished) == (1, False)
+
+
+def test_sweeps_that_are_cut_short_leave_no_shard_out_for_ever() -> None:
+    bad = names(400)
+    lines = Lines(corrupt=frozenset(bad), kick_s=1.0)
+    for name in bad:
+        lines.place(name, lines.clock.now())
+    lines.clock.advance(1)
+    for number in range(20):
+        lines.place(f"young{number}", lines.clock.now())
+    lines.kick_s = 0.5  # a shard of fifty takes half of a sweep
+    for _ in DUE_SHARDS:
+        lines.sweep()
+        lines.clock.advance(60 - (lines.clock.now().timestamp() % 60))
+    assert len(lines.kicked) == 20
+
+
+def test_a_second_pass_that_the_time_does_not_allow_is_left_out() -> None:
+    lines = Lines(kick_s=1.0)
+    for name in names(25):
+        lines.place(name, lines.clock.now())
+    lines.place("later", datetime.fromtimestamp(lines.clock.now().timestamp() + 40, lines.clock.now().tzinfo))
+    assert lines.sweep() == Sweep(1, 25, 0)
+    lines.kick_s = 0.0
+    assert lines.sweep() == Sweep(2, 1, 0)
