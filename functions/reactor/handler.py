@@ -3,9 +3,11 @@
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
-from nodus_core.kernel.errors import RetryableError
+from nodus_core.journal.ports import Event
+from nodus_core.kernel.errors import NodusError, RetryableError
 
 from functions.reactor.env import Environment
 
@@ -13,27 +15,50 @@ logger = Logger()
 tracer = Tracer()
 metrics = Metrics()
 
+Record = dict[str, Any]
+
 
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Stream records in, those that failed out; or one event of Step Functions or ECS."""
     if "Records" in event:
-        failures = [record for record in event["Records"] if not _taken(record)]
-        logger.info("reacted", records=len(event["Records"]), failed=len(failures))
-        return {"batchItemFailures": [{"itemIdentifier": _sequence(record)} for record in failures]}
+        failed = _batch(event["Records"])
+        metrics.add_metric(name="Heard", unit=MetricUnit.Count, value=len(event["Records"]))
+        logger.info("reacted", records=len(event["Records"]), failed=len(failed))
+        return {"batchItemFailures": [{"itemIdentifier": _sequence(record)} for record in failed]}
     _event(event)
+    metrics.add_metric(name="Heard", unit=MetricUnit.Count, value=1)
     logger.info("reacted", source=event.get("source"))
     return {}
 
 
-def _taken(record: dict[str, Any]) -> bool:
+def _batch(records: list[Record]) -> list[Record]:
+    """Kicks for all records, then the events of all; returns the records that are to be tried again."""
+    failed: list[Record] = []
+    events: list[tuple[Record, Event]] = []
+    for record in records:
+        try:
+            event = core(Environment).reactions.row_changed(record["dynamodb"]["NewImage"])
+        except NodusError as error:
+            failed += _retried(record, error)
+        else:
+            events += [(record, event)] if event is not None else []
     try:
-        core(Environment).reactions.row_changed(record["dynamodb"]["NewImage"])
-    except RetryableError as error:
-        logger.warning("record is tried again: %s", error)
-        return False
-    return True
+        core(Environment).reactions.tell([event for _, event in events])
+    except NodusError as error:
+        for record, _ in events:
+            failed += _retried(record, error)
+    return failed
+
+
+def _retried(record: Record, error: NodusError) -> list[Record]:
+    """The record, if trying again may help; else it is given up: the sweeper makes up for a lost kick."""
+    if isinstance(error, RetryableError):
+        logger.warning("record %s is tried again: %s", _sequence(record), error)
+        return [record]
+    logger.error("record %s is given up: %s", _sequence(record), error)
+    return []
 
 
 def _event(event: dict[str, Any]) -> None:
@@ -48,5 +73,5 @@ def _event(event: dict[str, Any]) -> None:
             logger.warning("an event of %s means nothing to the reactor", source)
 
 
-def _sequence(record: dict[str, Any]) -> str:
+def _sequence(record: Record) -> str:
     return str(record["dynamodb"]["SequenceNumber"])

@@ -4,7 +4,7 @@ Everything here may be lost, late or doubled; nothing depends on it but speed.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,13 @@ Image = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Reactions:
-    """Use cases of the reactor. Each raises `RetryableError` when it should be tried again."""
+    """Use cases of the reactor. Each raises `NodusError`; a `RetryableError` when it should be tried again."""
 
     kicks: Kicks
     events: Events
 
-    def row_changed(self, image: Image) -> None:
-        """A row with an `outbox` mark was written."""
+    def row_changed(self, image: Image) -> Event | None:
+        """A row with an `outbox` mark was written: kicks its line. The event to tell of it, if there is one."""
         noun, _, rest = _string(image, "pk").partition("#")
         match noun:
             case "conv":
@@ -42,9 +42,15 @@ class Reactions:
             case "sb":
                 pass  # the line that marked the row is waiting for its end: nothing is news before that
             case "obj":
-                self.events.put([_object_changed(image)])
+                return _object_changed(image)
             case _:
                 log.warning("a row of partition %r is marked for the reactor and means nothing to it", noun)
+        return None
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Puts lifecycle events on the bus: after the kicks, so that a sick bus stops none of them."""
+        if events:
+            self.events.put(events)
 
     def line_died(self, execution: str) -> None:
         """An execution ended without saying so: its line is taken up again at once."""
