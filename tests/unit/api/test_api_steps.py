@@ -52,6 +52,7 @@ def test_steps_tell_in_order_what_the_run_did(rest: Rest) -> None:
     command = items[3]
     assert (command["exitCode"], command["preview"]) == (3, "Tue\\x1b[31m\n[exit code 3]")
     assert command["guarantee"] == "AtMostOnce"
+    assert (command["rawBytes"], command["droppedBytes"]) == (9, 0)
     model = items[4]
     assert (model["preview"], model["usage"]) == ("It is late.", {"inputTokens": 100, "outputTokens": 10})
     assert model["costUSD"] == "0.00012"

@@ -41,10 +41,7 @@ class Control:
         obj = self._mark(obj)
         head = self.shelf.journal.conversation(obj.uid)
         if head is None or head.closed:
-            try:
-                purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
-            except ConditionFailed as lost:
-                log.info("run %s was removed by another: %s", name, lost)
+            self._purge(obj)
         else:
             self._kick(obj)
         return Outcome(obj, spec)
@@ -55,9 +52,8 @@ class Control:
             obj = self.shelf.find(place, KIND, name)
             if finished(obj):
                 return obj
-            head = self.shelf.journal.conversation(obj.uid)
-            if head is None:
-                raise CorruptRow(f"AgentRun {name!r} ({obj.uid}) has no conversation")
+            with self.shelf.reading(obj):
+                head = self._head(obj)
             if head.stop is None:
                 try:
                     obj = self._set_marker(obj, head, place.caller)
@@ -67,6 +63,12 @@ class Control:
             self._kick(obj)
             return obj
         raise contested(KIND, name)
+
+    def _head(self, obj: Object) -> Conversation:
+        head = self.shelf.journal.conversation(obj.uid)
+        if head is None:
+            raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
+        return head
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
@@ -86,6 +88,19 @@ class Control:
                 if current is None or current.uid != obj.uid:
                     raise missing(KIND, obj.key.name) from None
                 obj = current
+        raise contested(KIND, obj.key.name)
+
+    def _purge(self, obj: Object) -> None:
+        """Removes a run that nothing works on; one that another removes meanwhile is gone as well."""
+        for _ in range(MOST_TRIES):
+            try:
+                return purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
+            except ConditionFailed as lost:
+                log.info("run %s changed while it was removed: %s", obj.key.name, lost)
+            current = self.shelf.journal.object(obj.key)
+            if current is None or current.uid != obj.uid:
+                return None
+            obj = current
         raise contested(KIND, obj.key.name)
 
     def _kick(self, obj: Object) -> None:

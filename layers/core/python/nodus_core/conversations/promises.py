@@ -9,13 +9,13 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from nodus_core.journal.codec import moment, stamp
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.receipts import binds
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Object, ObjectKey, Receipt
 from nodus_core.kernel.text import Inline
+from nodus_core.kernel.times import moment, stamp
 from nodus_core.resources.manifest import Manifest
 
 LONGEST_KEY = 255

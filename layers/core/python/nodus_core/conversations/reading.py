@@ -20,6 +20,7 @@ from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Turn
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
+from nodus_core.resources.fields import is_name
 from nodus_core.resources.manifest import API_VERSION
 from nodus_core.resources.selectors import Selector
 
@@ -82,7 +83,7 @@ class Reading:
         Raises `Refusal` `BadRequest` for a token that is none of ours.
         """
         started = self.shelf.clock.now()
-        position = None if after is None else untoken(after)
+        position = None if after is None else _name_in(after)
         found: list[Shown] = []
         size = 0
         for scanned, shown in enumerate(self._scan(place, kind, position)):
@@ -102,9 +103,14 @@ class Reading:
         Raises `Refusal` `AnswerNotReady` while there is none.
         """
         obj = self.shelf.find(place, RUN, name)
+        with self.shelf.reading(obj):
+            return self._answer(obj)
+
+    def _answer(self, obj: Object) -> str | Elsewhere:
         text = self._latest_answer(obj.uid)
         if text is None:
-            phase = obj.status.get("phase", "Queued")
+            self.shelf.check_there(obj)
+            phase, name = obj.status.get("phase", "Queued"), obj.key.name
             hint = "it ended without one" if finished(obj) else "ask again when its turn has finished"
             message = f"AgentRun {name!r} is {phase} and has no answer: {hint}"
             raise Refusal("AnswerNotReady", message, kind=RUN, name=name)
@@ -138,7 +144,8 @@ class Reading:
             )
             specs, statuses = self.shelf.specs(objects), self._statuses(objects)
             for obj, spec, status in zip(objects, specs, statuses, strict=True):
-                yield envelope(obj, spec, status)
+                if spec is not None:
+                    yield envelope(obj, spec, status)
             if after is None:
                 return
 
@@ -200,7 +207,19 @@ def untoken(text: str) -> str:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise Refusal("BadRequest", "continue is not a token that a list gave") from None
+        raise _no_token() from None
+
+
+def _name_in(after: str) -> str:
+    """The name behind which a list goes on. Raises `Refusal` `BadRequest`."""
+    name = untoken(after)
+    if not is_name(name):
+        raise _no_token()
+    return name
+
+
+def _no_token() -> Refusal:
+    return Refusal("BadRequest", "continue is not a token that a list gave")
 
 
 def _position(read_at: datetime) -> str:

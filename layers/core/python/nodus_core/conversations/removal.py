@@ -37,7 +37,7 @@ def purge(
     last: list[Operation] = []
     if head is not None:
         for pk in _partitions(head):
-            _clear(journal, pk)
+            _clear(journal, pk, spared=conversation_key(head.id))
         held = fence.on_conversation if fence else Equals("closed", True)
         last.append(Delete(conversation_key(head.id), when=held))
     payloads.delete_scope(Scope(obj.key.org, obj.uid))
@@ -52,9 +52,8 @@ def _partitions(head: Conversation) -> Iterable[str]:
     yield conversation_partition(head.id)
 
 
-def _clear(journal: Journal, pk: str) -> None:
-    """Deletes the rows of a partition, but a conversation's head, which says what else there is."""
-    spared = conversation_key(pk.removeprefix("conv#"))
+def _clear(journal: Journal, pk: str, *, spared: Key) -> None:
+    """Deletes the rows of a partition, but the conversation's head, which says what else there is."""
     after: str | None = None
     while True:
         page = journal.store.query(pk, after=after, limit=MOST_OPERATIONS)

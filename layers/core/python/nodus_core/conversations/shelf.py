@@ -1,8 +1,9 @@
 """What the kinds share in storage: finding an object, its spec's text, changing it under its version."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
-from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Object, ObjectKey
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.fields import LONGEST_NAME, is_name
@@ -50,19 +51,47 @@ class Shelf:
         return obj
 
     def spec(self, obj: Object) -> dict[str, Any]:
-        """The spec as it was written."""
-        return json.loads(self.payloads.get(scope_of(obj), obj.spec))
+        """The spec as it was written. Raises `Refusal` `NotFound` when the object is removed meanwhile."""
+        with self.reading(obj):
+            return json.loads(self.payloads.get(scope_of(obj), obj.spec))
+
+    @contextmanager
+    def reading(self, obj: Object) -> Iterator[None]:
+        """Around reads of what belongs to an object, which may be removed under the reader's hands.
+
+        Raises `Refusal` `NotFound` then; what is missing of an object that stays is a `CorruptRow` still.
+        """
+        try:
+            yield
+        except CorruptRow:
+            self.check_there(obj)
+            raise
+
+    def check_there(self, obj: Object) -> None:
+        """Raises `Refusal` `NotFound` when an object that was read is removed by now, or is being removed."""
+        now = self.journal.object(obj.key)
+        if now is None or now.uid != obj.uid or now.deleted_at is not None:
+            raise missing(obj.key.kind, obj.key.name)
 
     def manifest(self, obj: Object) -> Manifest:
         """The object as its writer would send it."""
         return Manifest(obj.key.kind, obj.key.name, self.spec(obj), obj.labels)
 
-    def specs(self, objects: Sequence[Object]) -> list[dict[str, Any]]:
-        """The specs in the same order; those that stand outside their rows are fetched side by side."""
+    def specs(self, objects: Sequence[Object]) -> list[dict[str, Any] | None]:
+        """The specs in the same order, None for an object that is removed meanwhile.
+
+        Those that stand outside their rows are fetched side by side.
+        """
         if sum(not isinstance(obj.spec, Inline) for obj in objects) < 2:
-            return [self.spec(obj) for obj in objects]
+            return [self._spec_if_there(obj) for obj in objects]
         with ThreadPoolExecutor(_READERS) as readers:
-            return list(readers.map(self.spec, objects))
+            return list(readers.map(self._spec_if_there, objects))
+
+    def _spec_if_there(self, obj: Object) -> dict[str, Any] | None:
+        try:
+            return self.spec(obj)
+        except Refusal:
+            return None
 
     def revise(self, old: Object, manifest: Manifest, *, exact: bool = False) -> Outcome:
         """The object with the manifest's spec and labels; what means the same changes nothing.

@@ -11,7 +11,7 @@ from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, tok
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
-from nodus_core.kernel.objects import Conversation, Run, Task
+from nodus_core.kernel.objects import Conversation, Object, Run, Task
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
 from nodus_core.kernel.times import stamp
@@ -28,6 +28,7 @@ _STATES = {
 }
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _GROUP = 100
+_MOST_STEPS = 10**9
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,20 @@ class Position:
         """Raises `Refusal` `BadRequest`."""
         try:
             match json.loads(untoken(text)):
-                case [int(turn), int(seq), int(index), None] if min(turn, seq + 1, index + 1) > 0:
+                case [int(turn), int(seq), int(index), None] if _counts(turn, seq, index):
                     return cls(turn, seq, index)
-                case [int(turn), int(seq), int(index), [str(start), str(key)]] if (
-                    min(turn, seq + 1, index + 1) > 0
-                ):
+                case [int(turn), int(seq), int(index), [str(start), str(key)]] if _counts(turn, seq, index):
                     return cls(turn, seq, index, (start, key))
                 case _:
                     pass
         except (ValueError, RecursionError):
             pass
         raise Refusal("BadRequest", "continue is not a token that a step list gave")
+
+
+def _counts(turn: int, seq: int, index: int) -> bool:
+    """Whether these are numbers that a position may hold: the largest still fit into a row's key."""
+    return 1 <= turn <= _MOST_STEPS and 0 <= seq <= _MOST_STEPS and 0 <= index <= _MOST_STEPS
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,15 @@ class Stepping:
 
     def page(self, place: Place, name: str, limit: int, after: str | None) -> PageOf:
         """At most `limit` steps in order; fewer when they are large. Raises `Refusal` `NotFound`, `BadRequest`."""
+        position = Position() if after is None else Position.from_token(after)
         obj = self.shelf.find(place, RUN, name)
+        with self.shelf.reading(obj):
+            return self._page(obj, limit, position)
+
+    def _page(self, obj: Object, limit: int, position: Position) -> PageOf:
         head = self.shelf.journal.conversation(obj.uid)
         if head is None:
-            raise CorruptRow(f"AgentRun {name!r} ({obj.uid}) has no conversation")
-        position = Position() if after is None else Position.from_token(after)
+            raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
         items: list[Shown] = []
         size = 0
         for here, step in self._steps(head, position):
@@ -108,6 +116,8 @@ class Stepping:
                 raise CorruptRow(f"run {run.uid}: no observation behind {position.seq} of {run.seq}")
             tasks = journal.tasks(run.uid, [entry.task for entry in entries])
             for entry in entries:
+                if entry.task not in tasks:
+                    raise CorruptRow(f"run {run.uid}: task {entry.task!r} was observed and has no row")
                 position = Position(run.turn, entry.seq, position.index + 1, position.opened)
                 yield position, replace(tasks[entry.task], state=entry.state)
         opened = journal.tasks(run.uid, sorted(run.open)).values()
@@ -139,6 +149,8 @@ def step(run: Run, task: Task, index: int) -> Shown:
     }
     if task.result is not None:
         optional["exitCode"] = task.result.exit_code
+        optional["rawBytes"] = task.result.raw_bytes
+        optional["droppedBytes"] = task.result.dropped_bytes
         optional["error"] = task.result.error
     return shown | {name: value for name, value in optional.items() if value is not None}
 

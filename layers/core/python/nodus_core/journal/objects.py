@@ -20,6 +20,7 @@ from nodus_core.journal.store import (
     Put,
     Row,
     Update,
+    both,
 )
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
@@ -82,16 +83,22 @@ class Objects:
         """Condition: the stored object is `old`, by uid and version. Raises `ConditionFailed`."""
         self._writer.commit(
             "replace-object",
-            Put(stored(object_key(new.key), new, outbox="changed"), when=Equals("version", old.version)),
+            Put(
+                stored(object_key(new.key), new, outbox="changed"),
+                when=both(Equals("uid", old.uid), Equals("version", old.version)),
+            ),
             _change(new, "MODIFIED", now),
         )
 
     def remove(self, obj: Object, now: datetime, *more: Operation) -> None:
-        """Condition: the stored object is `obj` by uid. Raises `ConditionFailed`."""
+        """Condition: the stored object is `obj` by uid, and its last change is older. Raises `ConditionFailed`.
+
+        The object may have changed since it was read: its end is still the last entry of the change log.
+        """
         gone = replace(obj, version=next_version(obj.version, now))
         self._writer.commit(
             "remove-object",
-            Delete(object_key(obj.key), when=Equals("uid", obj.uid)),
+            Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), Below("version", gone.version))),
             _change(gone, "DELETED", now),
             *more,
         )
@@ -136,7 +143,11 @@ class Objects:
         }
         self._writer.commit(
             "mark-deleted",
-            Update(object_key(obj.key), when=Equals("version", obj.version), assign=fields),
+            Update(
+                object_key(obj.key),
+                when=both(Equals("uid", obj.uid), Equals("version", obj.version)),
+                assign=fields,
+            ),
             _change(marked, "MODIFIED", now),
         )
         return marked

@@ -2,11 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from nodus_core.journal.codec import stamp
 from nodus_core.journal.keys import receipt_key
 from nodus_core.journal.store import Absent, Below, Either, Put
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.objects import Receipt
+from nodus_core.kernel.times import stamp
 
 LIFETIME = timedelta(hours=24)
 """How long a key of a create stands for its first outcome (NODQ-41)."""
