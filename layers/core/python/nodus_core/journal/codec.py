@@ -22,8 +22,13 @@ T = TypeVar("T")
 _EMPTY: dict[Any, Callable[[], Any]] = {tuple: tuple, dict: dict, frozenset: frozenset}
 
 
+_AS_THEY_ARE = frozenset({str, int, bool, Decimal})
+
+
 def to_value(value: Any) -> Any:
     """A field's value as it is stored; None and empty collections are left out by `to_row`."""
+    if type(value) in _AS_THEY_ARE:  # most of them: a row is written with every step
+        return value
     match value:
         case StrEnum():
             return value.value
@@ -46,12 +51,17 @@ def to_value(value: Any) -> Any:
 def to_row(thing: Any) -> Row:
     """The fields of a dataclass; those at None or empty are left out."""
     row: Row = {}
-    for spec in fields(thing):
-        value = getattr(thing, spec.name)
+    for name in _names(type(thing)):
+        value = getattr(thing, name)
         if value is None or (isinstance(value, (frozenset, tuple, dict)) and not value):
             continue
-        row[spec.name] = to_value(value)
+        row[name] = to_value(value)
     return row
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(spec.name for spec in fields(cls))
 
 
 @cache
