@@ -53,8 +53,6 @@ def parser() -> argparse.ArgumentParser:
 def up(state: State, options: argparse.Namespace) -> int:
     cloud = supervise.start(state)
     print(f"cloud: {cloud.endpoint}")
-    for line in supervise.missing():
-        print(f"note: {line}")
     if refusal := supervise.refusal(state):
         print(f"note: sandboxes are refused. {refusal}")
     return 0 if options.no_deploy else deploy(state, options)

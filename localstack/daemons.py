@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import secrets
@@ -178,14 +177,6 @@ def scripted_port(state: State) -> int | None:
         return int(scripted_port_file(state).read_text().strip())
     except (FileNotFoundError, ValueError):
         return None
-
-
-def exists(module: str) -> bool:
-    """Whether this checkout has the program `python -m MODULE`."""
-    try:
-        return importlib.util.find_spec(f"{module}.__main__") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def answers(cloud: Cloud) -> bool:

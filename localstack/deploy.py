@@ -57,9 +57,7 @@ def deploy(state: State, cloud: Cloud) -> Cloud:
 
 def build_layers(state: State) -> None:
     """The third-party layer, for the Python that runs functions here; does nothing when it is there."""
-    builder = ROOT / "layers" / "deps" / "build.py"
-    if builder.exists():
-        step(state, "layers", [str(APP_BIN / "python"), str(builder)], {})
+    step(state, "layers", [str(APP_BIN / "python"), str(ROOT / "layers" / "deps" / "build.py")], {})
 
 
 def bootstrap(state: State, cloud: Cloud) -> None:

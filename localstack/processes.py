@@ -114,7 +114,7 @@ class Daemon:
         deadline = time.monotonic() + timeout_s
         while not ready():
             if self.pid() is None:
-                raise ProcessError(f"{self.name} ended at once:\n{tail(self.log)}")
+                raise ProcessError(f"{self.name} has ended:\n{tail(self.log)}")
             if time.monotonic() > deadline:
                 raise ProcessError(f"{self.name} was not ready after {timeout_s:.0f} s:\n{tail(self.log)}")
             time.sleep(0.05)

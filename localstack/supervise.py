@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import replace
 
 from localstack import daemons
 from localstack.ecs_agent import readiness
 from localstack.endpoints import Cloud, write_private
 from localstack.paths import State
-from localstack.processes import Daemon, ProcessError, environment_of, kill_marked
+from localstack.processes import Daemon, ProcessError, environment_of, kill_marked, signal_quietly
 
 START_S = 60.0
 ANSWER_S = 120.0
@@ -32,12 +31,10 @@ def start(state: State) -> Cloud:
         if daemon.name == daemons.AGENT and told_otherwise(state, daemon):
             daemon.stop()
         pids[daemon.name] = daemon.pid() or daemon.start()
-    if daemons.SCRIPTED in pids:
-        scripted = daemons.scripted_daemon(state)
-        scripted.await_ready(lambda: daemons.scripted_port(state) is not None, START_S)
-    if daemons.AGENT in pids:
-        agent = daemons.agent_daemon(state, cloud)
-        agent.await_ready(lambda: readiness.told(state, agent.pid()) is not None, START_S)
+    scripted = daemons.scripted_daemon(state)
+    scripted.await_ready(lambda: daemons.scripted_port(state) is not None, START_S)
+    agent = daemons.agent_daemon(state, cloud)
+    agent.await_ready(lambda: readiness.told(state, agent.pid()) is not None, START_S)
     cloud = replace(cloud, pids=pids)
     if not state.cloud_file.exists() or Cloud.load(state) != cloud:
         cloud.save(state)
@@ -62,23 +59,8 @@ def start_emulator(state: State) -> tuple[Cloud, int]:
 
 
 def companions(state: State, cloud: Cloud) -> list[Daemon]:
-    """The other processes that this checkout has programs for."""
-    found: list[Daemon] = []
-    if daemons.exists("localstack.scripted"):
-        found.append(daemons.scripted_daemon(state))
-    if daemons.exists("localstack.ecs_agent"):
-        found.append(daemons.agent_daemon(state, cloud))
-    return found
-
-
-def missing() -> list[str]:
-    """What cannot work because this checkout lacks its program, for people."""
-    found: list[str] = []
-    if not daemons.exists("localstack.ecs_agent"):
-        found.append("no localstack/ecs_agent: sandboxes will not start")
-    if not daemons.exists("localstack.scripted"):
-        found.append("no localstack/scripted: models answer only with a real key")
-    return found
+    """The processes beside the emulator."""
+    return [daemons.scripted_daemon(state), daemons.agent_daemon(state, cloud)]
 
 
 def told_otherwise(state: State, agent: Daemon) -> bool:
@@ -149,16 +131,13 @@ def warm(state: State) -> None:
 
 def ask(state: State, number: int, counter: str) -> None:
     """Send a signal to the emulator and wait until it has counted the work as done."""
-    pid = daemons.cloud_daemon(state, Cloud.load(state)).pid()
+    daemon = daemons.cloud_daemon(state, Cloud.load(state))
+    pid = daemon.pid()
     if pid is None:
         raise ProcessError("the local cloud does not run: `make up`")
     before = counted(state, counter)
-    os.kill(pid, number)
-    deadline = time.monotonic() + ANSWER_S
-    while counted(state, counter) == before:
-        if time.monotonic() > deadline:
-            raise ProcessError(f"the local cloud gave no sign of {counter}; see {state.logs / 'cloud.log'}")
-        time.sleep(0.02)
+    signal_quietly(os.kill, pid, number)
+    daemon.await_ready(lambda: counted(state, counter) != before, ANSWER_S)
 
 
 def count(state: State, counter: str) -> None:
