@@ -84,6 +84,8 @@ class Room:
             "NODUS_LIMITS": json.dumps(holds.to_wire()),
             "NODUS_DIAL_FD": str(dial),
         }
+        if not isolated:
+            environment["NODUS_WORKSPACE_CALLED"] = self.workspace_at
         if self.users.command is not None:
             environment["NODUS_COMMAND_UID"] = environment["NODUS_COMMAND_GID"] = str(self.users.command)
         return environment

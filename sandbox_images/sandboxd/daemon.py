@@ -97,6 +97,7 @@ async def _serve(
         journal,
         boot=identity.boot,
         workspace=settings.workspace,
+        workspace_called=settings.workspace_called,
         command_env=_command_env(settings),
     )
     connector, dialer = _connector(settings, stopping.ask)

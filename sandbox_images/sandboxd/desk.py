@@ -37,6 +37,7 @@ class CommandDesk:
     Args:
         boot: id of this daemon's life, written into each start record.
         shell: program that takes `-c COMMAND`.
+        workspace_called: how requests name the workspace where it is not at that path; None: it is.
         command_env: base environment; a request adds to it.
     """
 
@@ -48,6 +49,7 @@ class CommandDesk:
         *,
         boot: str,
         workspace: str,
+        workspace_called: str | None = None,
         command_env: Mapping[str, str],
         shell: str | None = None,
         max_running: int = MAX_RUNNING,
@@ -57,6 +59,7 @@ class CommandDesk:
         self._journal = journal
         self._boot = boot
         self._workspace = workspace
+        self._workspace_called = workspace_called
         self._env = command_env
         self._shell = shell or find_shell()
         self._slots = asyncio.Semaphore(max_running)
@@ -151,7 +154,7 @@ class CommandDesk:
 
     async def _begin_and_run(self, command: Command) -> Result:
         try:
-            request = command.parse(self._workspace)
+            request = command.parse(self._workspace, self._workspace_called)
             self._journal.begin(command.id, command.digest, command.kind, self._boot)
         except InvalidRequestError as error:
             return failed_result("invalid", str(error))

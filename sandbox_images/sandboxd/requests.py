@@ -92,13 +92,17 @@ class Command:
         request = fields.get("request")
         return cls(command_id, digest, str(fields.get("kind")), request if isinstance(request, dict) else {})
 
-    def parse(self, workspace: str) -> Request:
+    def parse(self, workspace: str, called: str | None = None) -> Request:
         """Checks kind and request. Relative paths are taken from `workspace`.
+
+        Args:
+            workspace: where commands start.
+            called: how requests name that folder, where the launcher could not put it there; None: as it is.
 
         Raises:
             InvalidRequestError: something does not fit.
         """
-        fields = _Fields(self.request, workspace)
+        fields = _Fields(self.request, workspace, called)
         match self.kind:
             case "exec":
                 return _exec_request(fields)
@@ -118,9 +122,10 @@ class Command:
 class _Fields:
     """Reads one request; `null` counts as absent."""
 
-    def __init__(self, fields: Mapping[str, Any], workspace: str) -> None:
+    def __init__(self, fields: Mapping[str, Any], workspace: str, called: str | None) -> None:
         self._fields = fields
         self.workspace = workspace
+        self._called = called
 
     def text(self, name: str) -> str:
         value = self._fields.get(name)
@@ -136,6 +141,8 @@ class _Fields:
         value = self.text(name)
         if not value or "\0" in value:
             raise InvalidRequestError(f"{name} must be a path: not empty, and without NUL.")
+        if self._called is not None and f"{value}/".startswith(f"{self._called}/"):
+            value = f"{self.workspace}{value.removeprefix(self._called)}"
         # Not normalized: `a/../b` means something else than `b` where `a` is a link.
         return posixpath.join(self.workspace, value)
 

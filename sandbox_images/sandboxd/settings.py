@@ -38,6 +38,7 @@ class Settings:
         hard_deadline_s: seconds after the start at which the daemon stops whatever happens.
         dial_fd: descriptor of the launcher's dialling socket, None where the daemon dials itself.
         state_dir: folder asked for; None: the first usable of the default places.
+        workspace_called: how requests name the workspace, where it could not be put there; None: as it is.
         command_env: base environment of every command.
         ca_file: certificates the link trusts beside the system's.
         isolation, limits: what `hello` says of the sandbox.
@@ -51,6 +52,7 @@ class Settings:
     dial_fd: int | None
     state_dir: str | None
     workspace: str
+    workspace_called: str | None
     user: CommandUser
     command_env: Mapping[str, str]
     ca_file: str | None
@@ -74,6 +76,7 @@ class Settings:
             dial_fd=reader.number("NODUS_DIAL_FD"),
             state_dir=environ.get("NODUS_STATE_DIR") or None,
             workspace=environ.get("NODUS_WORKSPACE") or DEFAULT_WORKSPACE,
+            workspace_called=environ.get("NODUS_WORKSPACE_CALLED") or None,
             user=reader.user(),
             command_env=_command_env(environ),
             ca_file=environ.get("NODUS_CA_FILE") or environ.get("SSL_CERT_FILE") or _bundled_ca_file(),

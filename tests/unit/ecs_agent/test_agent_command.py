@@ -104,6 +104,16 @@ def test_without_isolation_no_bubblewrap_is_run(folder: SandboxFolder) -> None:
     assert json.loads(command[-1])["isPid1"] is False
 
 
+@pytest.mark.req("NOD-157")
+def test_where_nothing_can_be_shown_elsewhere_the_daemon_is_told_the_working_folders_name(
+    folder: SandboxFolder,
+) -> None:
+    told = replace(room(Mode.NONE, folder), workspace_at="/work/x").environment({}, None)
+    assert (told["NODUS_WORKSPACE"], told["NODUS_WORKSPACE_CALLED"]) == (str(folder.workspace), "/work/x")
+    for mode in ISOLATED:
+        assert "NODUS_WORKSPACE_CALLED" not in room(mode, folder).environment({}, None)
+
+
 def test_groups_are_joined_before_anything_runs() -> None:
     assert joined([], ["x"]) == ["x"]
     assert joined([Path("/g/cgroup.procs")], ["x", "--", "y"])[-5:] == [

@@ -148,6 +148,29 @@ def test_the_working_folder_is_the_one_asked_for_else_the_workspace(tmp_path: Pa
     assert outputs == ["/usr\n", f"{tmp_path}/workspace\n", f"{tmp_path}/workspace/sub\n"]
 
 
+def test_a_workspace_that_could_not_be_put_in_its_place_is_found_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "workspace" / "sub").mkdir(parents=True)
+
+    async def story(desk: CommandDesk) -> list[Result]:
+        folders = ("/work/x", "/work/x/sub", "/work/x/", "/usr", "sub", "/work/xy")
+        asked = [execute(f"c{number}", "pwd", cwd=folder) for number, folder in enumerate(folders)]
+        return list(await asyncio.gather(*(desk.submit(one) for one in asked)))
+
+    *found, other = on_desk(tmp_path, story, workspace_called="/work/x")
+    here = f"{tmp_path}/workspace"
+    assert [result["output"].rstrip("\n") for result in found] == [
+        here,
+        f"{here}/sub",
+        here,
+        "/usr",
+        f"{here}/sub",
+    ]
+    assert (other["state"], other["reason"]) == (
+        "failed",
+        "cwd",
+    )  # only the folder itself and what is below it
+
+
 def test_a_command_adds_to_the_environment_but_not_the_mark(tmp_path: Path) -> None:
     async def story(desk: CommandDesk) -> list[Result]:
         good = execute("c1", "echo $A-$HOME", env={"A": "1", "HOME": "/elsewhere"})
