@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from infra.settings import MAIN_STAGE
 
-FUNCTIONS = ("api", "link", "line", "reactor", "sweeper", "admin")
 DUE_INDEX = "due"
 METRICS_NAMESPACE = "Nodus"
 LINK_STAGE = "link"

@@ -1,31 +1,17 @@
 """What a deployment may choose, read once from the CDK context (`cdk deploy -c lineConcurrency=0`)."""
 
-import platform
-import sys
 from typing import Annotated, Literal
 
 from constructs import Node
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from layers.deps.build import HOST, RUNNING
+
 MAIN_STAGE = "main"
 
 RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365]
 Architecture = Literal["x86_64", "arm64"]
-
-
-def running_python() -> str:
-    """The running interpreter's version as Lambda writes it, for example `3.11`.
-
-    The local cloud runs functions with the interpreter that runs everything else, so the third-party
-    layer must be built for that one.
-    """
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def host_architecture() -> Architecture:
-    """The host's processor architecture in Lambda's words."""
-    return "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 
 
 class Settings(BaseModel):
@@ -56,8 +42,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     stage: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,15}$")] = MAIN_STAGE
-    python_version: Annotated[str, Field(pattern=r"^3\.1[1-4]$")] = Field(default_factory=running_python)
-    architecture: Architecture = Field(default_factory=host_architecture)
+    python_version: Annotated[str, Field(pattern=r"^3\.1[1-4]$")] = RUNNING
+    architecture: Architecture = HOST
     line_concurrency: Annotated[int, Field(ge=0, le=900)] = 100
     log_retention_days: Annotated[RetentionDays, BeforeValidator(int)] = 30
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Duration, IgnoreMode
 from aws_cdk import aws_iam as iam
@@ -64,37 +65,44 @@ class NodusFunction(Construct):
         self.name = name
         self.logs = log_group(self, "Logs", f"/aws/lambda/{names.of(name)}", settings)
         self.role = self._role()
-        self.function = lambda_.Function(
-            self,
-            "Function",
+        self.function = self._function(
             function_name=names.of(name),
-            description=f"Nodus: {name}",
             runtime=runtime(settings),
             architecture=architecture(settings),
-            handler=f"functions.{name}.handler.handler",
-            code=_code(name),
             layers=[layers.core, layers.deps],
-            role=self.role,
             timeout=Duration.seconds(size.timeout_s),
             memory_size=size.memory_mb,
             reserved_concurrent_executions=size.reserved,
             environment={**_common(name, settings), **environment},
-            log_group=self.logs,
-            logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel[
                 settings.log_level.replace("WARNING", "WARN")
             ],
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
-            tracing=lambda_.Tracing.ACTIVE,
         )
         self.target = self._target(size.warm)
+
+    def _function(self, **chosen: Any) -> lambda_.Function:
+        """The function with what was chosen for it, and what holds for every one."""
+        function = lambda_.Function(
+            self,
+            "Function",
+            description=f"Nodus: {self.name}",
+            handler=f"functions.{self.name}.handler.handler",
+            code=_code(self.name),
+            role=self.role,
+            log_group=self.logs,
+            logging_format=lambda_.LoggingFormat.JSON,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            tracing=lambda_.Tracing.ACTIVE,
+            **chosen,
+        )
         acknowledge(
-            self.function,
+            function,
             {
                 "AwsSolutions-L1": "The runtime is a setting and by default the running interpreter's, since the "
                 "local cloud runs the same code and layer with it; every version the setting allows is supported."
             },
         )
+        return function
 
     def _role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))

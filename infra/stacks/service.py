@@ -48,11 +48,16 @@ class ServiceStack(Stack):
         functions = Functions(self, "Functions", around=around, settings=settings, names=names)
         around.http_api.serve(functions.api.target, functions.link.target)
         around.link_api.serve(functions.link.target)
+        self._watch(functions, around, settings, names)
+        self._say(functions, around)
+
+    def _watch(self, functions: Functions, around: Surroundings, settings: Settings, names: Names) -> None:
+        """What starts the functions that nobody calls, and who is told when something fails."""
         sources = ReactorSources(
             self,
             "ReactorSources",
             reactor=functions.reactor,
-            table=state.journal.table,
+            table=around.state.journal.table,
             machine=functions.machine,
             sandboxes=around.sandboxes,
             names=names,
@@ -66,7 +71,6 @@ class ServiceStack(Stack):
             settings=settings,
             names=names,
         )
-        self._say(functions, around)
 
     def _say(self, functions: Functions, around: Surroundings) -> None:
         """Outputs, for whoever works with the deployed stacks: the local cloud, the CLI, an operator."""

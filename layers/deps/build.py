@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(__file__).resolve().parent / "build"
@@ -25,7 +26,10 @@ STAMP = ".stamp"
 LAMBDA_LIMIT = 250 * 1024 * 1024
 # What is left for the functions and our own layer, in bytes.
 RESERVED_FOR_OURS = 20 * 1024 * 1024
+# The host's Python and processor as Lambda writes them: the local cloud runs functions with the interpreter that runs
+# everything else.
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+HOST: Literal["x86_64", "arm64"] = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
 
 # Raise this when the steps below make something else of the same lock file.
 RECIPE = "2"
@@ -188,8 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Builds the layer unless it is current; 0 when it is there, 1 with a message when it cannot be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", default=RUNNING)
-    host = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x86_64"
-    parser.add_argument("--architecture", default=host, choices=("x86_64", "arm64"))
+    parser.add_argument("--architecture", default=HOST, choices=("x86_64", "arm64"))
     chosen = parser.parse_args(arguments)
     target = Target(python=chosen.python, architecture=chosen.architecture)
     if is_current(target):
