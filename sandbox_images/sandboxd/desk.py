@@ -143,13 +143,18 @@ class CommandDesk:
         entry = self._journal.find(command.id)
         if entry is None:
             return None
-        if entry.digest != command.digest:
+        if entry.digest not in ("", command.digest):  # empty: its records cannot be read
             return _conflict(command)
-        result = self._journal.outcome(command.id) if entry.state is EntryState.ENDED else None
+        if entry.state is EntryState.EVICTED:
+            return lost_result(
+                "evicted", "The command was run before; its outcome was told then and is no longer kept."
+            )
+        result = self._journal.outcome(command.id)
         if result is not None:
             return result
         return lost_result(
-            "evicted", "The command was run before; its outcome was told then and is no longer kept."
+            "internal",
+            "The command was begun before, and the record of its outcome cannot be read. Look before you repeat it.",
         )
 
     async def _begin_and_run(self, command: Command) -> Result:

@@ -218,7 +218,10 @@ class CommandJournal:
             if suffix == "start" and not end.exists():
                 self._settle_as_lost(key, _read_record(path))
             elif suffix == "end":
-                self._entries[key] = Entry(str(_read_record(path).get("digest", "")), EntryState.ENDED)
+                digest = _read_record(path).get("digest") or _read_record(path.with_suffix(".start")).get(
+                    "digest"
+                )
+                self._entries[key] = Entry(str(digest or ""), EntryState.ENDED)
             else:
                 continue
             info = end.stat()
@@ -249,10 +252,10 @@ def _key(command_id: str) -> str:
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    """A record; an empty one when a crash left only part of it."""
+    """A record; an empty one when there is none, or a crash left only part of it."""
     try:
         record = json.loads(path.read_bytes())
-    except ValueError:
+    except (FileNotFoundError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
 

@@ -296,6 +296,23 @@ def test_large_outcomes_are_evicted_by_size_and_a_full_disk_forgets_nothing(
     assert [journal.outcome(f"c{number}") is not None for number in range(3)] == [False, False, True]
 
 
+@pytest.mark.parametrize("spoiled", ["*.end", "*.*"], ids=["outcome", "both"])
+def test_a_command_whose_record_cannot_be_read_is_lost_and_not_run_again(
+    tmp_path: Path, spoiled: str
+) -> None:
+    once = execute("c1", f"echo run >> {tmp_path}/effects")
+
+    async def submit(desk: CommandDesk) -> Result:
+        return await desk.submit(once)
+
+    on_desk(tmp_path, submit)
+    for path in (tmp_path / "state" / "commands").glob(spoiled):
+        path.write_bytes(b"\x00" * 20)
+    result = on_desk(tmp_path, submit)
+    assert (result["state"], result["reason"]) == ("lost", "internal")
+    assert (tmp_path / "effects").read_text() == "run\n"
+
+
 def test_an_evicted_command_is_not_run_again(tmp_path: Path) -> None:
     once = execute("c1", f"echo run >> {tmp_path}/effects")
 
