@@ -11,6 +11,3 @@ class Environment(BaseModel):
     stage: str = Field(alias="NODUS_STAGE", min_length=1)
     table: str = Field(alias="NODUS_TABLE", min_length=1)
     line_machine: str = Field(alias="NODUS_LINE_MACHINE", min_length=1)
-    link_api_id: str = Field(alias="NODUS_LINK_API_ID", min_length=1)
-    link_stage: str = Field(alias="NODUS_LINK_STAGE", min_length=1)
-    http_api_id: str = Field(alias="NODUS_HTTP_API_ID", min_length=1)

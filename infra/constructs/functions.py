@@ -73,7 +73,7 @@ class Functions(Construct):
 
     @property
     def all(self) -> list[NodusFunction]:
-        """Every function, in the order of `infra.names.FUNCTIONS`."""
+        """Every function."""
         return [self.api, self.link, self.line, self.reactor, self.sweeper, self.admin]
 
     def _line(self) -> NodusFunction:
@@ -109,17 +109,15 @@ class Functions(Construct):
 
     def _link(self) -> NodusFunction:
         size = Size(timeout_s=15, memory_mb=512, warm=self._settings.warm)
-        link = self._add("link", size, {**self._table(), **self._payloads(), **self._link_addresses()})
+        link = self._add("link", size, {**self._table(), **self._payloads()})
         use_journal(link, self._around.state.journal)
         use_payloads(link, self._around.state.payloads_arn)
-        ring_bells(link, self._around.link_api)
         return link
 
     def _reactor(self) -> NodusFunction:
         environment = {
             **self._table(),
             **self._machine(),
-            **self._link_addresses(),
             "NODUS_BUS": self._around.state.events.bus.event_bus_name,
         }
         reactor = self._add("reactor", Size(timeout_s=10, memory_mb=512), environment)
@@ -129,7 +127,7 @@ class Functions(Construct):
         return reactor
 
     def _sweeper(self) -> NodusFunction:
-        environment = {**self._table(), **self._machine(), **self._link_addresses()}
+        environment = {**self._table(), **self._machine()}
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
         read_due(sweeper, self._around.state.journal)

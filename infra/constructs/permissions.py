@@ -13,7 +13,6 @@ from infra.constructs.sandbox_cluster import SandboxCluster
 # read is read by its key, and no table-level operation.
 JOURNAL_ACTIONS = (
     "dynamodb:BatchGetItem",
-    "dynamodb:BatchWriteItem",
     "dynamodb:ConditionCheckItem",
     "dynamodb:DeleteItem",
     "dynamodb:GetItem",
