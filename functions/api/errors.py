@@ -17,7 +17,6 @@ CODES = {
     "AlreadyExists": 409,
     "Conflict": 409,
     "AgentStopped": 409,
-    "AgentRunFinished": 409,
     "AnswerNotReady": 409,
     "IdempotencyKeyConflict": 409,
     "PayloadTooLarge": 413,
@@ -25,7 +24,6 @@ CODES = {
     "Invalid": 422,
     "ComingSoon": 422,
     "NotAvailable": 422,
-    "TooManyRequests": 429,
     "InternalError": 500,
     "ServiceUnavailable": 503,
 }
