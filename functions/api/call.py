@@ -1,11 +1,10 @@
 """One HTTP call: its headers, query and body, read strictly."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.document import bad, read_json
 from nodus_core.resources.yaml_text import read_yaml
@@ -32,17 +31,12 @@ class Call:
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
         """The call in an HTTP API event (payload format 2.0). Raises `Refusal` `BadRequest`."""
-        text = event.get("body") or ""
-        try:
-            body = base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
-        except (binascii.Error, ValueError):
-            raise bad("the body cannot be read") from None
         return cls(
             method=event["requestContext"]["http"]["method"],
             path=event.get("rawPath", ""),
-            headers={name.lower(): value for name, value in (event.get("headers") or {}).items()},
+            headers=headers_of(event),
             query=event.get("queryStringParameters") or {},
-            body=body,
+            body=body_of(event),
         )
 
     def content_type(self, *allowed: str) -> str:

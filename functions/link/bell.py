@@ -5,7 +5,7 @@ from typing import Any
 from nodus_core.kernel.errors import Refusal
 from nodus_core.sandboxes.link import Link
 
-from functions.link.words import bearer, sandbox_name
+from functions.link.words import sandbox_name, token_of
 
 
 def hear(link: Link, event: dict[str, Any]) -> str:
@@ -16,7 +16,7 @@ def hear(link: Link, event: dict[str, Any]) -> str:
         case "CONNECT":
             query: dict[str, str] = event.get("queryStringParameters") or {}
             name = sandbox_name(query.get("sandbox", ""))
-            link.connected(link.authorize(name, bearer(event.get("headers") or {})), connection)
+            link.connected(link.authorize(name, token_of(event)), connection)
         case "DISCONNECT" | "MESSAGE":
             pass  # a ring that finds the connection gone is no error, and a ping needs no answer
         case other:

@@ -1,12 +1,12 @@
 """What daemons say over HTTP: hello, pull, done; and the launcher's `refused` (docs/protocols.md §2, §3)."""
 
-import binascii
 import hmac
 import json
 import re
-from base64 import b64decode
 from typing import Annotated, Any, Literal, TypeVar
 
+from nodus_core.access.tokens import bearer
+from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
@@ -70,15 +70,15 @@ def hear(link: Link, event: dict[str, Any]) -> str:
     sandbox, body = sandbox_name(name), _body(event)
     match verb:
         case "hello":
-            return _hello(link, sandbox, _token(event), _read(Hello, body))
+            return _hello(link, sandbox, token_of(event), _read(Hello, body))
         case "refused":
             said = _read(Refused, body)
             link.refused(sandbox, said.enrolCode, f"{said.reason} {said.remedy}".strip())
             return to_json({"state": "gone"})
         case "pull":
-            return _pull(link, sandbox, _token(event), _read(Pull, body))
+            return _pull(link, sandbox, token_of(event), _read(Pull, body))
         case "done":
-            return _done(link, sandbox, _token(event), _read(Done, body))
+            return _done(link, sandbox, token_of(event), _read(Done, body))
         case _:
             raise Refusal("NotFound", f"the link has no {verb!r}: hello, pull, done, refused")
 
@@ -101,11 +101,9 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def bearer(headers: dict[str, str]) -> str:
-    """The token of an `Authorization: Bearer` header, whatever the case of its name; empty when there is none."""
-    value = next((value for name, value in headers.items() if name.lower() == "authorization"), "")
-    scheme, _, token = value.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+def token_of(event: dict[str, Any]) -> str:
+    """The token of a call or connection; empty when it carries none."""
+    return bearer(headers_of(event).get("authorization")) or ""
 
 
 def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
@@ -134,16 +132,8 @@ def _done(link: Link, sandbox: str, token: str, said: Done) -> str:
     return to_json({"state": "done"})
 
 
-def _token(event: dict[str, Any]) -> str:
-    return bearer(event.get("headers") or {})
-
-
 def _body(event: dict[str, Any]) -> str:
-    body = event.get("body") or ""
-    try:
-        return b64decode(body, validate=True).decode() if event.get("isBase64Encoded") else body
-    except (binascii.Error, ValueError):
-        raise Refusal("BadRequest", "the body is neither text nor the base64 of UTF-8") from None
+    return body_of(event).decode(errors="replace")
 
 
 def _read(model: type[T], body: str) -> T:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from nodus_core.access.tokens import fingerprint
 from nodus_core.conversations.availability import check_available
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import ObjectKey
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.agent import AgentSpec
@@ -55,7 +55,7 @@ def test_a_token_is_recognisable_and_never_stored(admin: Admin) -> None:
     assert re.fullmatch(r"nodus_[A-Za-z0-9_-]{43}", token)
     assert token not in repr(admin.store.rows())
     (key,) = [key for key in admin.store.rows() if key.pk.startswith("key#")]
-    assert key.pk == f"key#{fingerprint(token)}"
+    assert key.pk == f"key#{digest(token)}"
 
 
 @pytest.mark.req("NOD-030")

@@ -10,6 +10,7 @@ from nodus_core.access.permissions import EVERYTHING, PLURALS, is_permission
 from nodus_core.journal.access import Access, AccessKey, Organization, Project
 from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
+from nodus_core.kernel.ids import digest
 from nodus_core.resources.fields import is_label
 
 _LONGEST_KEY_NAME = 128
@@ -60,7 +61,7 @@ class Directory:
             raise _invalid(field, f"must be {allowed}" if field == "permissions" else "must name one, or *")
         token = tokens.issue(self.entropy)
         key = AccessKey(
-            token_hash=tokens.fingerprint(token),
+            token_hash=digest(token),
             name=name,
             org=org,
             projects=tuple(projects),

@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from nodus_core.access.permissions import AGENTS_READ, EVERYTHING, allows
-from nodus_core.access.tokens import bearer, fingerprint
+from nodus_core.access.tokens import bearer
 from nodus_core.journal.access import Access, AccessKey, Project
 from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.ids import digest
 from nodus_core.resources.fields import is_label
 
 SYSTEM_ORG = "nodus"
@@ -83,7 +84,7 @@ class Door:
         token = bearer(authorization)
         if token is None:
             raise Refusal("Unauthorized", "send a key as Authorization: Bearer TOKEN")
-        key = self._keys.get(fingerprint(token))
+        key = self._keys.get(digest(token))
         if key is None:
             raise Refusal("Unauthorized", "the key is wrong or was withdrawn")
         if org is not None and org != key.org:

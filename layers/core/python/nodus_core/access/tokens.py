@@ -1,7 +1,6 @@
 """Bearer tokens: 32 random bytes behind a prefix by which a leaked one is recognised. Only hashes are stored."""
 
 import base64
-import hashlib
 from collections.abc import Callable
 
 PREFIX = "nodus_"
@@ -13,11 +12,6 @@ LONGEST = 512
 def issue(entropy: Callable[[int], bytes]) -> str:
     """A new token, urlsafe. `entropy` gives as many random bytes as it is asked for."""
     return PREFIX + base64.urlsafe_b64encode(entropy(BYTES)).rstrip(b"=").decode()
-
-
-def fingerprint(token: str) -> str:
-    """sha256 of the token, in hex: what is stored and looked up."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def bearer(authorization: str | None) -> str | None:

@@ -31,8 +31,8 @@ from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Receipt
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
-from nodus_core.resources import agent as defaults
-from nodus_core.resources.agent import AgentSpec
+from nodus_core.resources import defaults
+from nodus_core.resources.agent import STOPPED, AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec, deadline
 from nodus_core.resources.fields import money
 from nodus_core.resources.inference_source import ModelSpec
@@ -167,7 +167,7 @@ class Admission:
             spec = check_spec("Agent", name, self.shelf.spec(obj))
             if not isinstance(spec, AgentSpec):
                 raise TypeError(f"{key} is no agent")
-            if spec.state == defaults.STOPPED:
+            if spec.state == STOPPED:
                 message = f"agent {name!r} is stopped and takes no runs; remove its spec.state first"
                 raise Refusal("AgentStopped", message, kind="Agent", name=name)
             return _Agent(obj, spec)

@@ -6,8 +6,9 @@ Nothing that a person wrote is silently ignored: a run that would need one of th
 from collections.abc import Iterator
 
 from nodus_core.kernel.errors import Cause, Refusal
-from nodus_core.resources.agent import DEFAULT_IMAGE, AgentSpec
+from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
+from nodus_core.resources.defaults import DEFAULT_IMAGE
 from nodus_core.resources.inference_source import ModelSpec
 
 NOT_AVAILABLE = "NotAvailable"

@@ -3,6 +3,9 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
+from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
+
 
 @dataclass(frozen=True)
 class ModelChoice:
@@ -11,7 +14,7 @@ class ModelChoice:
     access: str
     name: str | None = None
     families: tuple[str, ...] = ()
-    max_tokens: int = 4096
+    max_tokens: int = DEFAULT_MAX_TOKENS
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,13 @@ class Context:
     agent_generation: int
     system: str
     model: ModelChoice
-    working_dir: str = "/workspace"
+    working_dir: str = DEFAULT_FOLDER
     setup: str | None = None
-    image: str = "nodus/agent-tools"
+    image: str = DEFAULT_IMAGE
     egress: str = "Deny"
     allow: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict[str, str])
-    max_tool_calls: int = 50
+    max_tool_calls: int = DEFAULT_TOOL_CALLS
     max_parallel_agents: int = 0
     parallelism: int = 0
     state_dir: str | None = None
@@ -55,7 +58,7 @@ class Context:
                 access=model["access"],
                 name=model.get("name"),
                 families=tuple(model.get("families", ())),
-                max_tokens=model.get("max_tokens", 4096),
+                max_tokens=model.get("max_tokens", DEFAULT_MAX_TOKENS),
             ),
             **known,
         )

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from nodus_core.conversations.context import ModelChoice
-from nodus_core.inference.catalogue import Family
 from nodus_core.inference.exchange import ModelReply, ModelRequest
-from nodus_core.inference.target import Target
+from nodus_core.inference.target import Family, Target
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Bell, Clock, Ids, SandboxTasks

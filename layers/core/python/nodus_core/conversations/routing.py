@@ -11,7 +11,6 @@ from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.turns import rest
 from nodus_core.inference import pricing, routing
-from nodus_core.inference.catalogue import Family
 from nodus_core.inference.errors import (
     ModelNotOffered,
     ModelOutcomeUnknown,
@@ -19,6 +18,7 @@ from nodus_core.inference.errors import (
     ModelUnavailable,
 )
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
+from nodus_core.inference.target import Family
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import NOT_OFFERED, Rest

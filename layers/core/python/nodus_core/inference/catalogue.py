@@ -8,22 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from nodus_core.inference.errors import ModelNotOffered
-from nodus_core.inference.target import LimitField, LongPrompt, Prices, Target, Wire
-
-Family = Literal["haiku", "sonnet", "opus", "fable"]
-
-FAMILIES: tuple[Family, ...] = ("haiku", "sonnet", "opus", "fable")
-"""Managed Claude's families, easiest first (NOD-012, NOD-056)."""
-
-CLAUDE_MODEL = "claude-sonnet-5-5"
-"""The model of `ClaudeAgent(api_key_secret=…)` that names none (NODQ-28)."""
+from nodus_core.inference.target import FAMILIES, Family, LimitField, LongPrompt, Prices, Target, Wire
 
 _ENDPOINT_PREFIX = "endpoint/"
 

@@ -5,7 +5,7 @@ Every message has `to_record()`, a JSON-ready dict; `message_from_record` reads 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from nodus_core.inference.target import Target, Wire
 
@@ -206,14 +206,3 @@ class ModelReply:
     message: AssistantMessage
     stop: StopReason
     usage: Usage | None
-
-
-class ModelPort(Protocol):
-    """Makes one call, once: no retries inside."""
-
-    def call(self, request: ModelRequest) -> ModelReply:
-        """Sends the request and returns the whole reply.
-
-        Raises: ModelUnavailable, ModelRefusedRequest, ModelOutcomeUnknown.
-        """
-        ...

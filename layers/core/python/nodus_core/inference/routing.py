@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nodus_core.inference.catalogue import FAMILIES, Family
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
-from nodus_core.inference.target import Target
+from nodus_core.inference.target import FAMILIES, Family, Target
 from nodus_core.kernel.text import cut
 
 ROUTER_MARK = "Nodus prompt router"

@@ -18,8 +18,8 @@ _ROUND = re.compile(r"^r(\d+)$")
 
 
 def digest(text: str) -> str:
-    """sha256 of the UTF-8 of `text`, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    """sha256 of the UTF-8 of `text`, in hex; also of a text with lone surrogates, which no UTF-8 holds."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def run_id(conversation: str, turn: int) -> str:

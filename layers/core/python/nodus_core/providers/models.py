@@ -19,9 +19,9 @@ def _utc_now() -> datetime:
 
 
 class HttpModels:
-    """`ModelPort` over the official SDKs; several threads may call at once.
+    """Model calls over the official SDKs; several threads may call at once.
 
-    An SDK is imported at the first call that needs it (1 to 4 seconds); `warm` does that ahead of time.
+    An SDK is imported at the first call that needs it (1 to 4 seconds), unless its module was imported before.
     """
 
     def __init__(
@@ -56,10 +56,6 @@ class HttpModels:
         except BadJson as error:
             found = error_inside(scene, answer.text, self._now) or unreadable(scene, answer.text, str(error))
             raise found from None
-
-    def warm(self, target: Target) -> None:
-        """Imports the SDK and makes the client for a target, so that the first call does not wait for them."""
-        self._sender(target, self._credential(target))
 
     def close(self) -> None:
         """Closes all connections; a later call opens new ones."""

@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nodus_core.conversations.context import ModelChoice
-from nodus_core.inference.catalogue import Catalogue, Family, packaged_catalogue
+from nodus_core.inference.catalogue import Catalogue, packaged_catalogue
 from nodus_core.inference.exchange import ModelReply, ModelRequest
-from nodus_core.inference.target import Target
+from nodus_core.inference.target import Family, Target
 from nodus_core.providers.credentials import Credentials
 from nodus_core.providers.models import HttpModels
 from nodus_core.providers.posting import Timeouts
@@ -18,7 +18,7 @@ TIMEOUTS = Timeouts(reply=300)
 
 @dataclass(frozen=True)
 class _Known:
-    secret: str
+    secret: str = field(repr=False)
     catalogue: Catalogue
     models: HttpModels
 
@@ -43,11 +43,6 @@ class OfferedModels:
 
     def call(self, request: ModelRequest) -> ModelReply:
         return self._current().models.call(request)
-
-    def warm(self) -> None:
-        """Imports what the managed models need, so that the first call does not wait for it."""
-        current = self._current()
-        current.models.warm(current.catalogue.router())
 
     def _current(self) -> _Known:
         secret = self._read_secret()

@@ -8,12 +8,9 @@ from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whol
 from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
 
-DEFAULT_COST = "1.00"
-DEFAULT_TOOL_CALLS = 50
-DEFAULT_FOLDER = "/workspace"
-DEFAULT_IMAGE = "nodus/agent-tools"
 STOPPED = "Stopped"
-MOST_AT_ONCE = 10_000
+LARGEST_COUNT = 10_000
+"""The largest limit of calls or of agents that a spec may set."""
 
 
 class AgentSpec(Spec):
@@ -25,8 +22,8 @@ class AgentSpec(Spec):
     system: Prompt | None = None
     model: ModelSpec | None = None
     per_run_max_cost_usd: Money | None = Field(default=None, alias="perRunMaxCostUSD")
-    max_tool_calls: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
-    max_parallel_agents: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
+    max_tool_calls: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
+    max_parallel_agents: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
     working_dir: WorkingFolder | None = None
     continuity: Continuity | None = None
     source: Source | None = None

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from nodus_core.resources.agent import MOST_AT_ONCE
-from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, problem
+from nodus_core.resources.agent import LARGEST_COUNT
+from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
 
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
@@ -41,21 +41,15 @@ def _deadline(value: str) -> str:
     return value
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise problem("must not be empty")
-    return value
-
-
 class AgentRunSpec(Spec):
     """`spec` of an AgentRun as written; it never changes once the run is admitted (NOD-051)."""
 
     agent: Name
-    input: Annotated[Prompt, AfterValidator(_not_blank)]
+    input: Annotated[Prompt, AfterValidator(not_blank)]
     model: ModelSpec | None = None
     keep_alive: bool | None = None
     deadline: Annotated[Str, AfterValidator(_deadline)] | None = None
-    parallelism: Annotated[Whole, Field(ge=0, le=MOST_AT_ONCE)] | None = None
+    parallelism: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
     group: Name | None = None
     task_key: Label | None = None
     depends_on: Annotated[list[Label], Field(max_length=100)] | None = None

@@ -154,7 +154,8 @@ def _not_the_systems(value: str) -> str:
     return value
 
 
-def _not_blank(value: str) -> str:
+def not_blank(value: str) -> str:
+    """A check that a text holds more than white space."""
     if not value.strip():
         raise problem("must not be empty")
     return value
@@ -172,7 +173,7 @@ Str = Annotated[str, BeforeValidator(_not_a_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]
 Money = Annotated[str, BeforeValidator(_dollars)]
 Prompt = Annotated[Str, AfterValidator(at_most(MOST_TEXT))]
-Script = Annotated[Str, AfterValidator(_not_blank), AfterValidator(at_most(MOST_SCRIPT))]
+Script = Annotated[Str, AfterValidator(not_blank), AfterValidator(at_most(MOST_SCRIPT))]
 Folder = Annotated[Str, AfterValidator(_clean_path)]
 WorkingFolder = Annotated[Folder, AfterValidator(_not_the_systems)]
 Name = Annotated[
@@ -203,4 +204,4 @@ Ref = Annotated[Str, AfterValidator(_matching(_REF, 255, "must be a branch, a ta
 Host = Annotated[
     Str, AfterValidator(_matching(_HOST, LONGEST_NAME, "must be a host name such as api.github.com"))
 ]
-ModelName = Annotated[Str, AfterValidator(_not_blank), Field(max_length=256)]
+ModelName = Annotated[Str, AfterValidator(not_blank), Field(max_length=256)]

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from nodus_core.inference.target import Family
 from nodus_core.resources.addresses import why_not_public
 from nodus_core.resources.fields import ModelName, Name, SecretField, Spec, Str, Whole, misplaced, problem
 
-Family = Literal["haiku", "sonnet", "opus", "fable"]
 ACCESSES = ("Nodus", "OnDemand", "BYOK")
 HOSTED = "Hosted"
 MOST_TOKENS = 1_000_000

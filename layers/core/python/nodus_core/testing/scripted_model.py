@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from nodus_core.conversations.context import ModelChoice
-from nodus_core.inference.catalogue import FAMILIES, Family
 from nodus_core.inference.exchange import (
     AssistantMessage,
     ModelReply,
@@ -15,7 +14,7 @@ from nodus_core.inference.exchange import (
     ToolCall,
     Usage,
 )
-from nodus_core.inference.target import Prices, Target
+from nodus_core.inference.target import FAMILIES, Family, Prices, Target
 
 Step = ModelReply | BaseException
 """What one call gives: a reply, or an error that is raised."""
