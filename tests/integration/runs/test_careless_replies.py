@@ -31,7 +31,7 @@ def test_calls_with_missing_parts_run_once_and_keep_ids(person: Person) -> None:
     assert [json.loads(call["function"]["arguments"]) for call in calls[1:]] == [{}, {}]
     told = [message for message in second["messages"] if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in told] == ids
-    assert all("lacks the required command" in message["content"] for message in told[1:])
+    assert all("argument 'command' is missing" in message["content"] for message in told[1:])
     assert [call["id"] for call in said_by_assistant(third)[0]["tool_calls"]] == ids
 
 

@@ -1,6 +1,7 @@
 """The Chat Completions format: what a request's body holds, and what a reply's body says."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -135,10 +136,10 @@ def test_a_missing_usage_is_none_and_stop_with_calls_means_calls() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (call("{}", name="run_command"), "lacks the required command"),
         (call('{"command": ', name="run_command"), "not valid JSON"),
         (call('["ls"]', name="run_command"), "must be a JSON object"),
-        (call("{}", name="rm"), "There is no tool 'rm'"),
+        (call("{}", name="run command"), "There is no tool 'run_command'"),
+        (call("{}", name="\u001b[31m" + "r" * 100_000), "There is no tool '__31mrrr"),
         (call("{}", name=""), "names no tool"),
         ({"id": "c"}, "names no tool"),
     ],
@@ -149,7 +150,8 @@ def test_a_call_that_cannot_run_is_an_error_for_the_model(given: dict[str, Any],
     assert message.calls[1].error is None
     for made in sent(request(HELLO, message, answered(message)))[2]["tool_calls"]:
         assert isinstance(json.loads(made["function"]["arguments"]), dict)
-        assert made["function"]["name"]
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", made["function"]["name"])
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", made.name) for made in message.calls)
 
 
 @pytest.mark.req("FLD-03")

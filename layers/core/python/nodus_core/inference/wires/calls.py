@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolCall, ToolSpec, Usage
+from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolCall, Usage
 from nodus_core.inference.wires.json_text import BadJson, mend_surrogates, parse
 
 NO_ARGUMENTS = "{}"
@@ -45,10 +45,9 @@ def make_calls(
         call_id = call.id if call.id and call.id.strip() and call.id not in taken else None
         call_id = call_id or _own_id(request.id_prefix, place, taken)
         taken.add(call_id)
-        name = call.name or _UNNAMED
+        name = portable_name(call.name or "")
         arguments, error = _arguments(call.arguments)
-        error = stopped or (f"The call names no tool; {_NONE_RUN}." if not call.name else error)
-        error = error or _misfit(name, arguments, request.tools)
+        error = stopped or _misnamed(call.name, name) or error
         calls.append(ToolCall(call_id, name, arguments, error))
     return tuple(calls)
 
@@ -81,6 +80,13 @@ def portable_id(call_id: str) -> str:
 def portable_name(name: str) -> str:
     """A tool name that every provider accepts: the model may have asked for something that is no name at all."""
     return _FOREIGN.sub("_", name)[:_LONGEST_NAME] or _UNNAMED
+
+
+def _misnamed(given: str | None, name: str) -> str | None:
+    """Why a name that had to be changed names no tool; the changed one may be that of a tool, which was not meant."""
+    if not given:
+        return f"The call names no tool; {_NONE_RUN}."
+    return None if given == name else f"There is no tool {name!r} of that spelling; {_NONE_RUN}."
 
 
 def _own_id(prefix: str, place: int, taken: set[str]) -> str:
@@ -117,16 +123,3 @@ def _is_broken(text: str | None) -> bool:
     except BadJson:
         return True
     return False
-
-
-def _misfit(name: str, arguments: str, tools: Sequence[ToolSpec]) -> str | None:
-    """Why the call does not fit the tools that the model was offered."""
-    tool = next((tool for tool in tools if tool.name == name), None)
-    if tool is None:
-        offered = ", ".join(tool.name for tool in tools) or "none"
-        return f"There is no tool {name!r}; {_NONE_RUN}. Your tools are: {offered}."
-    given = parse(arguments)
-    missing = [argument for argument in tool.schema.get("required", ()) if argument not in given]
-    if missing:
-        return f"The call of {name} lacks the required {', '.join(missing)}; {_NONE_RUN}."
-    return None
