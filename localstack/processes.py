@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localstack.endpoints import write_private
+
 # Set for every process of a local cloud, so that what survives its parent can be told from all others.
 MARK = "NODUS_LOCAL_CLOUD"
 LOG_LIMIT_BYTES = 20 * 1024 * 1024
@@ -86,7 +88,7 @@ class Daemon:
         started = start_mark(process.pid)
         if started is None:
             raise ProcessError(f"{self.name} ended at once, code {process.wait()}:\n{tail(self.log)}")
-        self.pid_file.write_text(json.dumps({"pid": process.pid, "started": started}))
+        write_private(self.pid_file, json.dumps({"pid": process.pid, "started": started}))
         return process.pid
 
     def stop(self) -> bool:
