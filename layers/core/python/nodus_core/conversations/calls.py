@@ -7,7 +7,7 @@ from nodus_core.conversations import commands, rounds
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
 from nodus_core.conversations.session import Session
-from nodus_core.conversations.transcript import tool_result
+from nodus_core.conversations.transcript import tool_results
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
@@ -19,8 +19,11 @@ from nodus_core.kernel.states import FINAL_TASKS, Guarantee, SandboxState, TaskK
 from nodus_core.sandboxes.outcome import Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 
-MOST_AT_ONCE = 30
-"""Calls of one message that one commit begins (a task and a command row each, within 100 operations)."""
+BEGUN_AT_ONCE = 30
+"""Calls of one message that one commit begins: task, command and its mark of each, within 100 operations."""
+
+MOST_CALLS = 128
+"""Calls of one message that become steps: all of them stand in the round's row, which has at most 400 KB."""
 
 JOIN_LIMIT_S = 120.0
 """Seconds that a stopped run's commands have to end; a daemon that does not obey loses its sandbox then."""
@@ -40,16 +43,19 @@ class CallPlan:
 
 
 def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool) -> CallPlan:
-    """The plan for a fresh reply; what does not fit into one commit is placed by the next ones."""
+    """The plan for a fresh reply; what does not fit into one commit is placed by the next ones.
+
+    Calls beyond `MOST_CALLS` become no steps; the transcript refuses them.
+    """
     first = session.open_run.calls
     plans = tuple(
         PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
-        for index, call in enumerate(reply.message.calls)
+        for index, call in enumerate(reply.message.calls[:MOST_CALLS])
     )
     alive = session.sandbox is not None and session.sandbox.state is SandboxState.RUNNING
     if not alive and not was_cut:
         return CallPlan(plans)
-    tasks = _tasks(session, parent, plans[:MOST_AT_ONCE], reply.message, was_cut=was_cut)
+    tasks = _tasks(session, parent, plans[:BEGUN_AT_ONCE], reply.message, was_cut=was_cut)
     return CallPlan(plans, *tasks)
 
 
@@ -58,7 +64,7 @@ def place(session: Session, calls: Sequence[PlannedCall]) -> None:
     key = ids.round_key(session.open_run.rounds)
     parent, message = session.tasks[key], rounds.transcript(session).replies[key]
     was_cut = parent.result is not None and parent.result.error == CUT
-    refused, begun, rows = _tasks(session, parent, tuple(calls[:MOST_AT_ONCE]), message, was_cut=was_cut)
+    refused, begun, rows = _tasks(session, parent, tuple(calls[:BEGUN_AT_ONCE]), message, was_cut=was_cut)
     session.record(Changes(settled=refused, begun=begun, commands=rows))
     if begun:
         commands.ring(session)
@@ -107,16 +113,14 @@ def hear(session: Session) -> None:
     """Once every call of the last message is settled, the model hears the results, in declared order."""
     key = ids.round_key(session.open_run.rounds)
     last = session.tasks[key]
-    results = [session.tasks.get(call.key) for call in last.calls]
-    if not results or not all(task is not None and task.state in FINAL_TASKS for task in results):
+    settled = [
+        task for call in last.calls if (task := session.tasks.get(call.key)) and task.state in FINAL_TASKS
+    ]
+    if not settled or len(settled) < len(last.calls):
         return
     transcript = rounds.transcript(session)
-    texts = [task.result.text if task and task.result else None for task in results]
-    transcript.add_results(
-        tool_result(call.id, task, session.text(text) if text else "")
-        for call, task, text in zip(transcript.replies[key].calls, results, texts, strict=True)
-        if task is not None
-    )
+    texts = [session.text(task.result.text) if task.result and task.result.text else "" for task in settled]
+    transcript.add_results(tool_results(transcript.replies[key].calls, settled, texts))
 
 
 def _settle(session: Session, settled: tuple[Task, ...]) -> None:

@@ -1,13 +1,14 @@
 """The conversation as the model sees it, rebuilt from the journal once per invocation and then appended to."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nodus_core.inference import cut_text
 from nodus_core.inference.exchange import (
     AssistantMessage,
     Message,
+    ToolCall,
     ToolResult,
     ToolResults,
     UserMessage,
@@ -19,6 +20,9 @@ from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Conversation, Task
 from nodus_core.kernel.text import Text
+
+SURPLUS = "Not run: a message may hold at most {most} calls. Call again in your next message if you need to."
+"""What the model is told of calls that became no steps."""
 
 
 @dataclass
@@ -83,15 +87,20 @@ def _add_rounds(transcript: Transcript, tasks: dict[str, Task], texts: dict[tupl
         message = AssistantMessage.from_record(json.loads(record))
         was_cut = task.result is not None and task.result.error == CUT
         transcript.add_reply(task.key, message, was_cut=was_cut)
-        settled = [tasks.get(planned.key) for planned in task.calls]
-        if task.calls and all(item is not None and item.finished_at for item in settled):
-            transcript.add_results(
-                tool_result(call.id, item, texts.get((item.key, "result"), ""))
-                for call, item in zip(message.calls, settled, strict=True)
-                if item is not None
-            )
+        settled = [item for call in task.calls if (item := tasks.get(call.key)) and item.finished_at]
+        if settled and len(settled) == len(task.calls):
+            found = [texts.get((item.key, "result"), "") for item in settled]
+            transcript.add_results(tool_results(message.calls, settled, found))
         number += 1
 
 
-def tool_result(call_id: str, task: Task, text: str) -> ToolResult:
-    return ToolResult(call_id, text, is_error=task.result is not None and task.result.is_error)
+def tool_results(
+    calls: Sequence[ToolCall], settled: Sequence[Task], texts: Sequence[str]
+) -> list[ToolResult]:
+    """A result for each call of a message: `settled` are the steps of the first ones, all that became steps."""
+    told = [
+        ToolResult(call.id, text, is_error=task.result is not None and task.result.is_error)
+        for call, task, text in zip(calls, settled, texts, strict=False)
+    ]
+    surplus = SURPLUS.format(most=len(settled))
+    return told + [ToolResult(call.id, surplus, is_error=True) for call in calls[len(settled) :]]

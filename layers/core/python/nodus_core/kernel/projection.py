@@ -17,6 +17,11 @@ Status = dict[str, Any]
 MOST_TURNS = 100
 """Turns that stand in `status.turns`; all are in the journal (NODQ-24)."""
 
+MOST_UNRESOLVED = 20
+"""Steps that stand in `status.unresolved`; the step list shows all that are `Uncertain`."""
+
+_OF_A_WAIT = ("reason", "message", "unresolved", "unresolvedCount")
+
 PHASES = {
     TurnState.COMPLETED: "Succeeded",
     TurnState.FAILED: "Failed",
@@ -85,13 +90,15 @@ def conditions(sandbox: Sandbox) -> list[Status]:
 
 
 def waiting(status: Status, reason: str, message: str, unresolved: list[Status] | None = None) -> Status:
-    """Only something from outside moves the run on."""
+    """Only something from outside moves the run on. Of many unresolved steps the first are shown, and their number."""
+    entries = unresolved or []
     return {
         **_plain(status),
         "phase": "Waiting",
         "reason": reason,
         "message": message,
-        **({"unresolved": unresolved} if unresolved else {}),
+        **({"unresolved": entries[:MOST_UNRESOLVED]} if entries else {}),
+        **({"unresolvedCount": len(entries)} if len(entries) > MOST_UNRESOLVED else {}),
     }
 
 
@@ -177,4 +184,4 @@ def _turns(status: Status, turn: Turn) -> list[Status]:
 
 
 def _plain(status: Status) -> Status:
-    return {key: value for key, value in status.items() if key not in ("reason", "message", "unresolved")}
+    return {key: value for key, value in status.items() if key not in _OF_A_WAIT}
