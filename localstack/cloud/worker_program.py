@@ -7,6 +7,7 @@ function prints can be taken for an answer. A marker line on stderr closes the l
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -38,6 +39,7 @@ def main(descriptor: int) -> None:
         return
     control.send(b'{"status": "ready"}')
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
+    gc.freeze()  # collections in the forks leave what was imported alone: its pages stay shared
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 3)
         if not message:
