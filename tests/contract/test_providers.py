@@ -27,10 +27,11 @@ from nodus_core.inference import (
     Wire,
     message_from_record,
 )
-from nodus_core.inference.catalogue import FAMILIES, packaged_catalogue
+from nodus_core.inference.catalogue import packaged_catalogue
 from nodus_core.inference.routing import Choice, routed, routing_request
 from nodus_core.inference.wires import encode_request
 from nodus_core.providers import Credential, Credentials, HttpModels, Timeouts
+from nodus_core.resources.families import FAMILIES
 
 RUN = ToolSpec("run_command", "Runs a command.", {"type": "object", "required": ["command"]})
 PYTHON = "Use the shell to print the Python version, then tell me which one it is."

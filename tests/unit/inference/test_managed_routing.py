@@ -2,7 +2,7 @@
 
 import pytest
 from nodus_core.inference import AssistantMessage, ModelReply, StopReason
-from nodus_core.inference.catalogue import FAMILIES, Family, packaged_catalogue
+from nodus_core.inference.catalogue import packaged_catalogue
 from nodus_core.inference.routing import (
     ROUTER_MARK,
     Choice,
@@ -13,6 +13,7 @@ from nodus_core.inference.routing import (
     settled,
 )
 from nodus_core.inference.wires import encode_request
+from nodus_core.resources.families import FAMILIES, Family
 
 from localstack.scripted import heard
 

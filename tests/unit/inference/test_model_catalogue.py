@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 from nodus_core.inference import ModelNotOffered
-from nodus_core.inference.catalogue import FAMILIES, BadCatalogue, load_catalogue, packaged_catalogue
+from nodus_core.inference.catalogue import BadCatalogue, load_catalogue, packaged_catalogue
+from nodus_core.resources.families import FAMILIES
 
 SMALL = """
 endpoints:

@@ -7,10 +7,11 @@ from typing import Literal, Protocol
 
 from nodus_core.conversations.context import ModelChoice
 from nodus_core.inference.exchange import ModelReply, ModelRequest
-from nodus_core.inference.target import Family, Target
+from nodus_core.inference.target import Target
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Bell, Clock, Ids, SandboxTasks
+from nodus_core.resources.families import Family
 
 
 class Models(Protocol):

@@ -18,7 +18,6 @@ from nodus_core.inference.errors import (
     ModelUnavailable,
 )
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
-from nodus_core.inference.target import Family
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import NOT_OFFERED, Rest
@@ -26,6 +25,7 @@ from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.resources.families import Family
 
 log = logging.getLogger(__name__)
 

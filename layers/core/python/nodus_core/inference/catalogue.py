@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.alias_generators import to_camel
 
 from nodus_core.inference.errors import ModelNotOffered
-from nodus_core.inference.target import FAMILIES, Family, LimitField, LongPrompt, Prices, Target, Wire
+from nodus_core.inference.target import LimitField, LongPrompt, Prices, Target, Wire
+from nodus_core.resources.families import FAMILIES, Family
 
 _ENDPOINT_PREFIX = "endpoint/"
 

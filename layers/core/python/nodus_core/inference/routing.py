@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
-from nodus_core.inference.target import FAMILIES, Family, Target
+from nodus_core.inference.target import Target
 from nodus_core.kernel.text import cut
+from nodus_core.resources.families import FAMILIES, Family
 
 ROUTER_MARK = "Nodus prompt router"
 """Begins the system prompt of a routing call; the scripted model server knows routing calls by it."""

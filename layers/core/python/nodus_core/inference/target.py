@@ -7,10 +7,6 @@ from typing import Literal
 Wire = Literal["anthropic", "openai"]
 """`anthropic` is the Messages format, `openai` that of Chat Completions."""
 
-Family = Literal["haiku", "sonnet", "opus", "fable"]
-
-FAMILIES: tuple[Family, ...] = ("haiku", "sonnet", "opus", "fable")
-"""Managed Claude's families, easiest first (NOD-012, NOD-056)."""
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 

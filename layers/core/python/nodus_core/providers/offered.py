@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from nodus_core.conversations.context import ModelChoice
 from nodus_core.inference.catalogue import Catalogue, packaged_catalogue
 from nodus_core.inference.exchange import ModelReply, ModelRequest
-from nodus_core.inference.target import Family, Target
+from nodus_core.inference.target import Target
 from nodus_core.providers.credentials import Credentials
 from nodus_core.providers.models import HttpModels
 from nodus_core.providers.posting import Timeouts
+from nodus_core.resources.families import Family
 
 TIMEOUTS = Timeouts(reply=300)
 """A reply takes at most five minutes; a worker begins a call only while it has that long."""

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nodus_core.inference.target import Family
 from nodus_core.resources.addresses import why_not_public
+from nodus_core.resources.families import Family
 from nodus_core.resources.fields import ModelName, Name, SecretField, Spec, Str, Whole, misplaced, problem
 
 ACCESSES = ("Nodus", "OnDemand", "BYOK")

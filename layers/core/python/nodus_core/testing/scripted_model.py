@@ -14,7 +14,8 @@ from nodus_core.inference.exchange import (
     ToolCall,
     Usage,
 )
-from nodus_core.inference.target import FAMILIES, Family, Prices, Target
+from nodus_core.inference.target import Prices, Target
+from nodus_core.resources.families import FAMILIES, Family
 
 Step = ModelReply | BaseException
 """What one call gives: a reply, or an error that is raised."""
