@@ -8,7 +8,7 @@ QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wil
 DEPLOYED := tests/integration tests/e2e
 # Seconds for each of the two, so that CI ends within 25 minutes on two cores.
 QUICK_S    ?= 420
-DEPLOYED_S ?= 720
+DEPLOYED_S ?= 690
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up down status logs demo deploy test crash bench coverage-spec check format clean
