@@ -1,11 +1,16 @@
 """CloudFormation in the local cloud: what CDK relies on and the emulator alone gets wrong."""
 
 import json
+import os
+import signal
 import time
 from typing import Any
 
 import boto3
+import pytest
 
+from localstack import daemons
+from localstack import deploy as deployment
 from localstack.testing import TestCloud
 
 SECRET = {"Type": "AWS::SecretsManager::Secret", "Properties": {"SecretString": "word"}}
@@ -65,3 +70,13 @@ def test_stacks_survive_a_restart(bare_cloud: TestCloud) -> None:
     bare_cloud.run("up", "--no-deploy")
     assert "failed to load" not in (bare_cloud.state.logs / "cloud.log").read_text()
     assert Stack(bare_cloud, "survivor").description()["Outputs"][0]["OutputValue"] == arn
+
+
+@pytest.mark.timeout(240, func_only=True)
+def test_a_kill_right_after_the_bootstrap_undoes_no_more_than_its_note(bare_cloud: TestCloud) -> None:
+    """Else every later deploy would fail at a bootstrap that was noted and is not there."""
+    deployment.bootstrap(bare_cloud.state, bare_cloud.cloud)
+    os.kill(bare_cloud.cloud.pids[daemons.CLOUD], signal.SIGKILL)
+    bare_cloud.run("up", "--no-deploy")
+    assert (bare_cloud.state.deployment / "bootstrapped").exists()
+    assert Stack(bare_cloud, "CDKToolkit").status() == "CREATE_COMPLETE"
