@@ -154,8 +154,11 @@ def scripted_daemon(state: State) -> Daemon:
     """The model server that plays scripts: the examples', and those in the folders that NODUS_SCRIPTS lists."""
     own = os.environ.get("NODUS_SCRIPTS", "").split(os.pathsep)
     folders = [str(ROOT / "examples" / "scripts"), *filter(None, own)]
+    before = read_port(last_port_file(state))
+    port = before if before and is_free(before) else free_port()
     command = [
         *(str(CLOUD_PYTHON), "-m", "localstack.scripted"),
+        *("--port", str(port)),
         *("--port-file", str(scripted_port_file(state)), "--key-file", str(scripted_key_file(state))),
         *("--state", str(state.scripted)),
         *(word for folder in folders for word in ("--scripts", folder)),
@@ -173,8 +176,17 @@ def scripted_key_file(state: State) -> Path:
 
 def scripted_port(state: State) -> int | None:
     """The port of the scripted model server, None while it is not ready."""
+    return read_port(scripted_port_file(state))
+
+
+def last_port_file(state: State) -> Path:
+    """Where the scripted model server listened last: runs that go on after a restart still have that address."""
+    return state.run / "scripted.last-port"
+
+
+def read_port(path: Path) -> int | None:
     try:
-        return int(scripted_port_file(state).read_text().strip())
+        return int(path.read_text().strip())
     except (FileNotFoundError, ValueError):
         return None
 
@@ -191,4 +203,5 @@ def answers(cloud: Cloud) -> bool:
 def forget(state: State) -> None:
     """Remove what a stopped cloud holds in memory only."""
     shutil.rmtree(state.emulator / "tmp", ignore_errors=True)
-    scripted_port_file(state).unlink(missing_ok=True)
+    if scripted_port_file(state).exists():
+        scripted_port_file(state).replace(last_port_file(state))
