@@ -1,16 +1,33 @@
-"""What every test shares: rows of the catalogues that passing tests prove, kept for `make coverage-spec`."""
+"""What every test shares: rows of the catalogues that passing tests prove, kept for `make coverage-spec`, and how
+much Hypothesis tries: the same examples each time; with NODUS_PROPERTY_EXAMPLES=N others, N for each test."""
 
 import json
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 PROVED = Path(os.environ.get("NODUS_STATE", ".state")) / "proved"
 """A file for each row: the tests that name it, and whether each passed when it ran last."""
 
 COLLECTS = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
 """Whether this process is the one that looks through what was collected: every worker collects everything."""
+
+
+# No deadline: an example may take long on a machine that does much else.
+_UNHURRIED = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+settings.register_profile("same", parent=_UNHURRIED, derandomize=True, database=None)
+settings.register_profile(
+    "search",
+    parent=_UNHURRIED,
+    max_examples=int(os.environ.get("NODUS_PROPERTY_EXAMPLES", "100")),
+    print_blob=True,
+)
+settings.load_profile("search" if "NODUS_PROPERTY_EXAMPLES" in os.environ else "same")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,10 +3,11 @@
 `tests/property/watch.py` looks at every commit; docs/invariants.md says which test proves which invariant.
 """
 
+import os
 from collections.abc import Callable
 
 import pytest
-from hypothesis import note
+from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from nodus_core.testing.faults import Fault
@@ -16,6 +17,14 @@ from tests.property.scenario import Scenario, scenarios
 from tests.property.turmoil import LINE, Turmoil, lost_race
 
 MOST_ATTEMPTS = 8
+
+SEARCHING = "NODUS_PROPERTY_EXAMPLES" in os.environ
+EFFORT = (
+    settings(stateful_step_count=40)
+    if SEARCHING
+    else settings(max_examples=120, stateful_step_count=16, phases=[Phase.explicit, Phase.generate])
+)
+"""What is tried; without shrinking where it is the same each time, which takes minutes and shows no more."""
 
 HARMLESS = ("crash", "taken over", "daemons look", "time", "doubled")
 """What may happen while a worker sleeps, or to it, without changing what the run comes to."""
@@ -140,6 +149,7 @@ class RunInTurmoil(RuleBasedStateMachine):
         return [list(journal.all_tasks(f"{LINE}-{number}")) for number in range(1, head.opened + 1)]
 
 
+RunInTurmoil.TestCase.settings = EFFORT
 TestRunInTurmoil = pytest.mark.req(
     *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-127", "NOD-128"),
     *("INV-08", "INV-10", "INV-12", "INV-16", "INV-42", "INV-43", "INV-44", "INV-46", "INV-49", "INV-52"),
