@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.names import FUNCTIONS
 from tests.infra.synthesis import Assembly
+from tests.infra.test_functions import NAMES
 
 STATE_OUTPUTS = {"TableName", "PayloadBucket", "ProvidersSecretArn", "BusName"}
 SERVICE_OUTPUTS = {
@@ -111,7 +111,7 @@ def test_operators_are_told_of_what_needs_them(assembly: Assembly) -> None:
     alarms = {each["AlarmName"]: each for each in all_properties(assembly, "AWS::CloudWatch::Alarm")}
     assert set(alarms) == {
         *("nodus-reactor-failures", "nodus-reactor-late", "nodus-sweeper-stale"),
-        *(f"nodus-{name}-{what}" for name in FUNCTIONS for what in ("errors", "throttles")),
+        *(f"nodus-{name}-{what}" for name in NAMES for what in ("errors", "throttles")),
     }
     stale = alarms.pop("nodus-sweeper-stale")
     assert (stale["ComparisonOperator"], stale["TreatMissingData"]) == ("LessThanThreshold", "breaching")
