@@ -69,6 +69,18 @@ def test_the_death_of_an_earlier_execution_is_no_news(world: World) -> None:
     assert world.executions.waiting == [("conv", 2)]
 
 
+def test_a_kick_that_meets_the_end_of_its_line_leaves_nothing_due(world: World) -> None:
+    seen = world.outside.conversation("conv")
+    assert seen is not None
+    Worker(world.ports).advance("conv", 1, lambda: 900.0)
+    before = world.store.rows()  # type: ignore[attr-defined] - the in-memory double
+    world.clock.advance(31)
+    world.kicks.journal.conversation = lambda conversation: seen  # type: ignore[method-assign] - what it read before
+    assert not world.kicks.kick("conv")
+    assert not world.kicks.kick("conv", dead_generation=1)
+    assert world.store.rows() == before  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("dead", [None, 1])
 def test_nothing_is_started_for_a_run_that_is_over_or_never_was(world: World, dead: int | None) -> None:
     Worker(world.ports).advance("conv", 1, lambda: 900.0)

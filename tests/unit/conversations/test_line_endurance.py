@@ -8,8 +8,10 @@ from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.worker import MOST_FAILURES, Worker
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.inference.exchange import ModelRequest, ToolResults
+from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key, sandbox_key
 from nodus_core.journal.store import Present, Transaction, Update
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.scripted_model import Step, plays, says
@@ -282,3 +284,20 @@ def test_the_death_of_a_sandbox_whose_task_was_never_noted_is_found() -> None:
     sandbox = world.outside.sandbox("conv-s1")
     assert sandbox is not None
     assert sandbox.state is SandboxState.GONE
+
+
+@pytest.mark.req("INV-12")
+def test_an_execution_that_comes_after_the_end_takes_nothing_up() -> None:
+    """Doubled or late: a line that it took and left would be due for ever, and no kick would ever reach it."""
+    world = World(plays([says("done")]))
+    world.admit()
+    world.settle()
+    before = world.store.rows()  # type: ignore[attr-defined] - the in-memory double
+    head = world.outside.conversation("conv")
+    assert head is not None
+    for generation in range(1, head.line.generation + 1):
+        assert Worker(world.ports).advance("conv", generation, lambda: 900.0).next == "done"
+    fence = Fence("conv", head.line.generation, "late")
+    with pytest.raises(ConditionFailed):
+        world.journal.lines.take(head, None, fence, world.clock.now())
+    assert world.store.rows() == before  # type: ignore[attr-defined]

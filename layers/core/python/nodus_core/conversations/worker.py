@@ -64,7 +64,7 @@ class Worker:
         journal = self.ports.journal
         for _ in range(MOST_LOST_RACES):
             before = journal.conversation(fence.conversation)
-            if before is None or before.line.generation != fence.generation:
+            if before is None or before.closed or before.line.generation != fence.generation:
                 return None
             run = journal.run(before.run) if before.run else None
             try:

@@ -28,6 +28,9 @@ def due(pk: str, at: datetime) -> Row:
 
 DUE = ("dueShard", "dueAt")
 
+OPEN = Either((Absent("closed"), Equals("closed", False)))
+"""Of a conversation's head: something may still be left to do. A closed line is never due again."""
+
 
 def _failures(line: Line, mark: int) -> int:
     """Workers in a row that died without progress; one that is named still has not let go of the line."""
@@ -45,7 +48,8 @@ class Lines:
     def kick(self, conversation: Conversation, now: datetime, *, dead: bool = False) -> int:
         """Gives the line a new generation, which names the execution to start. Returns it.
 
-        Condition: the generation is the one seen, and no lease holds (`dead`: its execution is known dead).
+        Condition: the generation is the one seen, the line is not closed, and no lease holds (`dead`: its
+        execution is known dead).
         Raises `ConditionFailed` when somebody else kicked or works: nothing is left to do then.
         """
         key = conversation_key(conversation.id)
@@ -56,7 +60,7 @@ class Lines:
             "kick",
             Update(
                 key,
-                when=both(Equals("line.generation", conversation.line.generation), free),
+                when=both(Equals("line.generation", conversation.line.generation), OPEN, free),
                 assign={
                     "line.generation": generation,
                     "line.lease_until": stamp(until),
@@ -92,7 +96,8 @@ class Lines:
     ) -> tuple[Conversation, Run | None]:
         """The worker of an invocation takes the line; whoever held it in this generation is fenced.
 
-        Condition: the generation is the fence's, and the open run is the one seen. Raises `ConditionFailed`.
+        Condition: the generation is the fence's, the line is not closed, and the open run is the one seen.
+        Raises `ConditionFailed`.
         """
         key = conversation_key(conversation.id)
         until = now + LEASE
@@ -103,7 +108,7 @@ class Lines:
         operations: list[Operation] = [
             Update(
                 key,
-                when=both(Equals("line.generation", fence.generation), same_run),
+                when=both(Equals("line.generation", fence.generation), OPEN, same_run),
                 assign={"line": to_row(line), **due(key.pk, until)},
                 remove=("outbox",),
             )
