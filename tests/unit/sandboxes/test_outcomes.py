@@ -134,3 +134,9 @@ def test_whatever_a_daemon_says_can_be_recorded(kind: str, said: dict[str, Any])
     )
     assert canonical(to_row(row))
     assert (result.state is TaskState.UNCERTAIN) is (said.get("state") == "lost")
+
+
+def test_a_lost_command_says_what_its_daemon_knows() -> None:
+    told = outcome("exec", '{"state": "lost", "reason": "begun_before"}')
+    assert (told.state, told.error) == (TaskState.UNCERTAIN, "OutcomeUnknown")
+    assert "begun_before" in told.text

@@ -58,7 +58,7 @@ def outcome(kind: str, result: str) -> Outcome:
     values = _fields(result)
     state = values.get("state")
     if state == "lost":
-        return LOST
+        return _lost(values)
     if state != "exited":
         message = _word(values, "message") or _word(values, "reason") or "the sandbox gave no reason"
         return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error="CommandFailed")
@@ -69,6 +69,16 @@ def outcome(kind: str, result: str) -> Outcome:
             return _read(values)
         case _:
             return Outcome(TaskState.COMPLETED, f"Done. {_number(values, 'size') or 0} bytes.")
+
+
+def _lost(values: dict[str, Any]) -> Outcome:
+    why = _word(values, "message") or _word(values, "reason") or "its daemon does not say why"
+    return Outcome(
+        TaskState.UNCERTAIN,
+        f"Whether this command took effect is not known: {why}.",
+        is_error=True,
+        error="OutcomeUnknown",
+    )
 
 
 def _exec(values: dict[str, Any]) -> Outcome:
