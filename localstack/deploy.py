@@ -69,6 +69,7 @@ def bootstrap(state: State, cloud: Cloud) -> None:
             "bootstrap",
             cdk(state, "bootstrap", f"aws://000000000000/{cloud.region}"),
             cloud.environment(),
+            state.deployment,  # where no cdk.json names an app: it would be synthesized for nothing
         )
         supervise.save(state)  # else a kill now would undo the bootstrap and leave the note of it
         done.touch()
@@ -88,8 +89,8 @@ def cdk(state: State, *words: str) -> list[str]:
     return [str(APP_BIN / "node"), str(CDK), *words, "--output", str(state.deployment / "cdk.out")]
 
 
-def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) -> None:
-    """Run one step of a deploy, its output to a log.
+def step(state: State, name: str, command: list[str], extra: Mapping[str, str], folder: Path = ROOT) -> None:
+    """Run one step of a deploy in `folder`, its output to a log.
 
     Raises:
         ProcessError: it failed.
@@ -99,7 +100,7 @@ def step(state: State, name: str, command: list[str], extra: Mapping[str, str]) 
     with log.open("wb") as output:
         done = subprocess.run(
             command,
-            cwd=ROOT,
+            cwd=folder,
             env={**environment(state), **extra},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -87,14 +87,14 @@ class CommandDesk:
         self._taken[command.id] = _Taken(command.digest, task, cancelled=cancelled)
         return task
 
-    def cancel(self, command_id: str) -> None:
+    def cancel(self, command_id: str, reason: StopReason = StopReason.KILLED) -> None:
         """Ends a running command and its tree, or keeps a waiting one from its start; else nothing."""
         taken = self._taken.get(command_id)
         if taken is None:
             return
         taken.cancelled = True
         if taken.execution is not None:
-            taken.execution.stop(StopReason.KILLED)
+            taken.execution.stop(reason)
 
     def told(self, command_id: str, outcome: "asyncio.Task[Result]") -> None:
         """The control plane has this outcome: it may be forgotten in memory, and evicted from the journal.
@@ -116,10 +116,10 @@ class CommandDesk:
         return any(not taken.task.done() for taken in self._taken.values())
 
     def stop(self) -> None:
-        """Cancels everything; what comes later is not started."""
+        """Ends everything as lost, for nobody asked for its end; what comes later is not started."""
         self._stopping = True
         for command_id in tuple(self._taken):
-            self.cancel(command_id)
+            self.cancel(command_id, StopReason.SHUTDOWN)
 
     async def settled(self, within_s: float) -> None:
         """Waits until everything that was taken has an outcome, at most `within_s` seconds."""

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from nodus import _config
 from nodus._record import Record
 from nodus._transport import APPLY_PATCH, MERGE_PATCH, Call, Reply, Transport
+from nodus.errors import NodusError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -140,7 +141,9 @@ class Resource:
         """The path of the collection, of an object, or of something below an object."""
         parts = [self.plural, *((name, below) if below else (name,) if name is not None else ())]
         if any(part in {"", ".", ".."} for part in parts):
-            raise ValueError(f"{name!r} is no name of an object")
+            raise NodusError(
+                f"{name!r} cannot be the name of an object: give its metadata.name", reason="Invalid"
+            )
         tail = "/".join(quote(part or "", safe="") for part in parts)
         return f"/apis/{API_VERSION}/namespaces/{quote(self._client.project, safe='')}/{tail}"
 

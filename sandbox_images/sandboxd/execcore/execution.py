@@ -59,7 +59,8 @@ class Execution:
             timeout=self._spec.start_to_end_s,
             return_when=asyncio.FIRST_COMPLETED,
         )
-        if self._death.done():
+        shut_down = self._stop.done() and self._stop.result() is StopReason.SHUTDOWN
+        if self._death.done() and not shut_down:
             return await self._outcome(self._death.result(), None)
         reason = self._stop.result() if self._stop.done() else StopReason.TIMEOUT
         self.stop(reason)
@@ -67,7 +68,9 @@ class Execution:
         await asyncio.wait({self._death}, timeout=_DEATH_AFTER_FORCE_S)
         message = _survivor_message(survivors)
         if not self._death.done():
-            return self._lost(reason, message)
+            return self._lost(reason, message or "The command could not be ended.")
+        if shut_down:
+            return self._lost(reason, "The sandbox was stopped while the command ran.")
         return await self._outcome(self._death.result(), reason, message)
 
     async def _outcome(self, death: Death, reason: StopReason | None, message: str | None = None) -> Outcome:
@@ -92,7 +95,7 @@ class Execution:
             duration_s=death.monotonic_s - self._started_s,
         )
 
-    def _lost(self, reason: StopReason, message: str | None) -> Outcome:
+    def _lost(self, reason: StopReason, message: str) -> Outcome:
         captured = self._kept.captured()
         self.reader.freeze()
         return Outcome(
@@ -100,7 +103,7 @@ class Execution:
             exit_code=None,
             signal=None,
             reason=reason,
-            message=message or "The command could not be ended.",
+            message=message,
             captured=captured,
             output_open=not self.reader.ended.done(),
             usage=Usage(0.0, 0),

@@ -13,10 +13,14 @@ DEFAULT_KEEP_BYTES = 16 * 1024
 
 
 class StopReason(StrEnum):
-    """Why the daemon ended a command; different outcomes on the wire (FLD-09)."""
+    """Why the daemon ended a command; different outcomes on the wire (FLD-09).
+
+    SHUTDOWN: the sandbox ends and takes the command with it, which nobody asked for: how far it came is not known.
+    """
 
     TIMEOUT = "timeout"
     KILLED = "killed"
+    SHUTDOWN = "shutdown"
 
 
 class ExecState(StrEnum):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelRefusedRequest, ModelUnavailable
-from nodus_core.inference.exchange import ToolResults
+from nodus_core.inference.exchange import ToolResults, Usage
 from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_model import plays, says
@@ -283,3 +283,24 @@ def stop(world: World) -> None:
     world.stop()
     world.kicks.kick("conv")
     world.settle()
+
+
+@pytest.mark.req("FLD-11")
+def test_usage_that_no_call_can_have_taken_is_unknown_and_the_reserve_is_booked() -> None:
+    world = World(plays([says("hi", usage=Usage(10**30, 10**30))]))
+    world.admit()
+    world.settle()
+    task = world.outside.tasks("conv-1", ["r1"])["r1"]
+    assert (task.cost, task.usage) == (None, None)
+    head = world.outside.conversation("conv")
+    assert head is not None
+    assert task.reserved is not None
+    assert task.reserved < head.spent < head.cap
+
+
+def test_a_provider_that_asks_for_a_day_is_not_waited_for() -> None:
+    world = World(plays([ModelUnavailable("come back tomorrow", 86_400.0)]))
+    world.admit()
+    world.settle()
+    assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "ModelUnavailable")
+    assert "come back tomorrow" in status(world)["message"]

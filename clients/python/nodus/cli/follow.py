@@ -34,7 +34,8 @@ class StepReader:
         self._client = client
         self._name = name
         self._position: str | None = None
-        self._known: dict[int, dict[str, Any]] = {}
+        # By what a step is called and when it began: its index changes when one that began later ends before it.
+        self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def changes(self) -> list[dict[str, Any]]:
         """The steps that are new or in another state than at the last reading, in order."""
@@ -47,16 +48,17 @@ class StepReader:
             found = list(self._read())
         changed: list[dict[str, Any]] = []
         for step in found:
-            index = int(step.get("index") or 0)
-            before = self._known.get(index)
+            identity = (str(step.get("name")), str(step.get("startedAt")))
+            before = self._known.get(identity)
             if before is None or any(before.get(key) != step.get(key) for key in ("state", "attempt")):
                 changed.append(step)
-            self._known[index] = step
+            self._known[identity] = step
         return changed
 
     def running(self) -> list[dict[str, Any]]:
         """The steps at work."""
-        return [step for _, step in sorted(self._known.items()) if step.get("state") == RUNNING]
+        running = [step for step in self._known.values() if step.get("state") == RUNNING]
+        return sorted(running, key=lambda step: int(step.get("index") or 0))
 
     def _read(self) -> Iterator[dict[str, Any]]:
         settled = True

@@ -14,6 +14,7 @@ from nodus_core.conversations.turns import rest, wait_until
 from nodus_core.inference import pricing
 from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ModelReply, ModelRequest
+from nodus_core.inference.exchange import Usage as ProviderUsage
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT, Rest
@@ -28,6 +29,9 @@ MOST_ATTEMPTS = 8
 
 LONGEST_INLINE_WAIT_S = 10.0
 """Seconds of a provider's waiting time that a worker sits out; longer ones let the line rest (FLD-04)."""
+
+LONGEST_WAIT_S = 3600.0
+"""Seconds of a provider's waiting time beyond which the turn is given up rather than held with its sandbox."""
 
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
@@ -121,12 +125,17 @@ def wait_for_model(
     """Waits as the provider asks, then lets the call be made again, at most eight times in all."""
     log.warning("model call %s/%s, attempt %s: %s", task.run, task.key, task.attempt, error)
     may_have_run = isinstance(error, ModelOutcomeUnknown)
-    if task.attempt >= MOST_ATTEMPTS:
+    too_long = isinstance(error, ModelUnavailable) and (error.retry_after or 0) > LONGEST_WAIT_S
+    if task.attempt >= MOST_ATTEMPTS or too_long:
         _fail(session, task, "ModelUnavailable", str(error), None if task.resent or may_have_run else ZERO)
         return None
     delay = min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
     if isinstance(error, ModelUnavailable) and error.retry_after is not None:
         delay = max(error.retry_after, FIRST_DELAY_S)
+    # Shown on the step while it is tried again: what keeps it, and how often it was tried.
+    task = replace(
+        task, result=Result(text=session.keep(str(error)), is_error=True, error="ModelUnavailable")
+    )
     if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
         session.ports.clock.sleep(delay)
         session.retake(task, resent=may_have_run)
@@ -165,7 +174,7 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
 
 def settled_call(session: Session, task: Task, request: ModelRequest, reply: ModelReply) -> Task:
     """A model or routing call's task with its usage and cost booked (NOD-061, NOD-063)."""
-    usage = reply.usage
+    usage = credible(request, reply.usage)
     return replace(
         task,
         state=TaskState.COMPLETED,
@@ -173,6 +182,14 @@ def settled_call(session: Session, task: Task, request: ModelRequest, reply: Mod
         cost=pricing.cost(request.target, usage) if usage else None,
         usage=Usage(usage.prompt_tokens, usage.output_tokens) if usage else None,
     )
+
+
+def credible(request: ModelRequest, usage: ProviderUsage | None) -> ProviderUsage | None:
+    """The usage, unless it says more than the call can have taken: then it is unknown, and the reserve is booked."""
+    if usage is None or usage.output_tokens > request.output_limit:
+        return None
+    window = request.target.context_window
+    return None if window is not None and usage.prompt_tokens > window else usage
 
 
 def cut_reply(session: Session, done: Task) -> None:

@@ -111,7 +111,11 @@ class Stepping:
         """A run's observed tasks in their order, then its open ones by start."""
         journal = self.shelf.journal
         while position.seq < run.seq:
-            entries = journal.observations(run.uid, after=position.seq, limit=_GROUP)
+            # Not beyond the head as it was read: what settles meanwhile is among its open tasks, and would be given
+            # twice.
+            entries = journal.observations(
+                run.uid, after=position.seq, limit=min(_GROUP, run.seq - position.seq)
+            )
             if not entries:
                 raise CorruptRow(f"run {run.uid}: no observation behind {position.seq} of {run.seq}")
             tasks = journal.tasks(run.uid, [entry.task for entry in entries])
