@@ -57,6 +57,23 @@ def test_a_command_that_ran_tells_its_end(
     assert result.exit_code == values["exitCode"]
 
 
+@pytest.mark.req("NOD-071", "FLD-09")
+@pytest.mark.parametrize(
+    ("values", "text", "error"),
+    [
+        ({"signal": "SIGTERM", "output": "half"}, "half\n[ended by SIGTERM]", "Killed"),
+        ({"output": ""}, "[ended by a signal]", "Killed"),
+        ({"signal": "SIGKILL", "reason": "killed"}, "[ended on request]", "Cancelled"),
+    ],
+)
+def test_a_command_that_a_signal_ended_tells_no_exit_code(
+    values: dict[str, Any], text: str, error: str
+) -> None:
+    result = told(exitCode=None, **values)
+    assert (result.text, result.error, result.exit_code) == (text, error, None)
+    assert result.is_error
+
+
 def test_files_tell_what_was_read_and_written() -> None:
     assert told("read_file", content="abc", size=3).text == "abc"
     part = told("read_file", content="abc", size=9, truncated=True)

@@ -22,6 +22,9 @@ _KILLED = {
 }
 
 
+_ERRORS = {"timeout": "TimedOut", "killed": "Cancelled", "oom": "OutOfMemory"}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """State, text for the model, and the figures of one command. `error` is a stable word."""
@@ -84,17 +87,27 @@ def _lost(values: dict[str, Any]) -> Outcome:
 def _exec(values: dict[str, Any]) -> Outcome:
     code, reason = _number(values, "exitCode"), _word(values, "reason")
     output = _text(values, "output") or ""
-    end = f"[exit code {code}]" if not reason else f"[{_KILLED.get(reason, reason)}; exit code {code}]"
+    end = _end(code, reason, _word(values, "signal"))
     separator = "" if not output or output.endswith("\n") else "\n"
     return Outcome(
         TaskState.TIMED_OUT if reason == "timeout" else TaskState.COMPLETED,
         f"{output}{separator}{end}",
         is_error=bool(reason) or code != 0,
-        error={"timeout": "TimedOut", "killed": "Cancelled", "oom": "OutOfMemory"}.get(reason or ""),
+        error=_ERRORS.get(reason) if reason else "Killed" if code is None else None,
         exit_code=code,
         raw_bytes=_number(values, "rawBytes"),
         dropped_bytes=_number(values, "droppedBytes"),
     )
+
+
+def _end(code: int | None, reason: str | None, signal: str | None) -> str:
+    """How a command ended, for the model: one that a signal ended has no exit code."""
+    words = [_KILLED.get(reason, reason)] if reason else []
+    if code is not None:
+        words.append(f"exit code {code}")
+    elif not reason:
+        words.append(f"ended by {signal or 'a signal'}")
+    return f"[{'; '.join(words)}]"
 
 
 def _read(values: dict[str, Any]) -> Outcome:
