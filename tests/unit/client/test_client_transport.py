@@ -224,7 +224,7 @@ def test_half_a_character_is_refused_before_it_is_sent(paused: nodus.Client, ser
 def test_a_name_that_would_be_another_path_is_refused(
     paused: nodus.Client, server: FakeServer, name: str
 ) -> None:
-    with pytest.raises(ValueError, match="name"):
+    with pytest.raises(errors.NodusError, match="name"):
         paused.agents.get(name)
     assert server.seen == []
 
