@@ -9,10 +9,12 @@ from nodus_core.conversations.worker import MOST_FAILURES, Worker
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.inference.exchange import ModelRequest, ToolResults
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.keys import DUE_SHARDS, conversation_key, sandbox_key
-from nodus_core.journal.store import Present, Transaction, Update
+from nodus_core.journal.keys import DUE_SHARDS, conversation_key, input_key, sandbox_key
+from nodus_core.journal.store import Present, Put, Transaction, Update
+from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed
-from nodus_core.kernel.states import SandboxState, TaskState
+from nodus_core.kernel.objects import Input
+from nodus_core.kernel.states import InputState, SandboxState, TaskState
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, Daemon, exited
@@ -38,6 +40,23 @@ def failures(world: World) -> int:
 def keep_alive(world: World) -> None:
     keep = Update(conversation_key("conv"), Present(), assign={"keep_alive": True})
     world.store.commit(Transaction("keep", (keep,)), "keep")
+
+
+def say(world: World) -> None:
+    """A second message comes in."""
+    key, entry = input_key("conv", 2), replace(first_input(world), seq=2)
+    operations = (
+        Update(conversation_key("conv"), Present(), assign={"accepted": 2}, add={"bell": 1}),
+        Put(stored(key, entry)),
+    )
+    world.store.commit(Transaction("say", operations), "say")
+    world.kicks.kick("conv")
+
+
+def first_input(world: World) -> Input:
+    found = world.outside.input("conv", 1)
+    assert found is not None
+    return replace(found, state=InputState.QUEUED)
 
 
 # --- lines that wait, and lines that die ---
@@ -255,6 +274,25 @@ def test_a_hundred_calls_of_one_message_are_placed_in_batches_and_told_in_order(
     ]
     sizes = [len(commit.operations) for commit in world.store.commits]  # type: ignore[attr-defined] - the double's
     assert max(sizes) <= 100
+
+
+@pytest.mark.req("INV-16")
+def test_a_later_turn_hears_of_a_call_that_its_lost_sandbox_never_ran() -> None:
+    """The model hears of the lost call in the same worker, as in the first turn."""
+    world = World(plays([LOOK, says("sorry")]))
+    world.admit()
+    keep_alive(world)
+    world.settle()
+    for daemon in world.sandboxes.daemons.values():
+        daemon.alive = False
+    say(world)
+    world.settle()
+    assert (status(world)["phase"], status(world)["reason"]) == ("Waiting", "MessageWait")
+    results = world.models.requests[-1].messages[-1]
+    assert isinstance(results, ToolResults)
+    assert [result.is_error for result in results.results] == [True]
+    assert failures(world) == 0
+    assert len(world.sandboxes.effects) == 1
 
 
 def test_a_failed_turn_ends_its_conversation_also_with_an_input_unread() -> None:

@@ -60,6 +60,14 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "its sandbox did not start": (view(task("sandbox", FAILED)), failed("SandboxStartFailed")),
     "an earlier turn's sandbox is there": (view(tasks={}, sandbox=SANDBOX), to.Ask(1, None)),
     "an earlier turn's sandbox is gone": (view(tasks={}, sandbox=GONE), to.StartSandbox(None)),
+    "it is lost within the turn, and no call waits": (
+        view(round_task(1), tasks={"r1": round_task(1)}, run=run(rounds=1), sandbox=GONE),
+        to.FinishTurn(TurnState.COMPLETED, True),
+    ),
+    "it is lost within the turn, and a call waits": (
+        view(tasks={"r1": round_task(1, 1)}, run=run(rounds=1), sandbox=GONE),
+        failed("SandboxLost"),
+    ),
     "setup is next": (view(plan=SETUP), to.RunSetup(None)),
     "setup runs": (view(task("setup", RUNNING), plan=SETUP), to.RunSetup(task("setup", RUNNING))),
     "setup may have run": (view(task("setup", UNCERTAIN), plan=SETUP), to.Rest("NeedsResolution")),

@@ -126,12 +126,14 @@ def hear(session: Session) -> None:
 def _settle(session: Session, settled: tuple[Task, ...]) -> None:
     """Records results; when the next thing is a model round, its claim goes into the same commit."""
     after = session.decide_after(settled)
-    begun: tuple[Task, ...] = ()
-    if isinstance(after, Ask) and after.task is None:
-        session.tasks = {**session.tasks, **{task.key: task for task in settled}}
+    if not isinstance(after, Ask) or after.task is not None:
+        session.record(Changes(settled=settled))
         hear(session)
-        claim = rounds.round_claim(session, after.round)
-        begun = (claim,) if fits(session.open_run, claim.reserved or ZERO) else ()
+        return
+    session.tasks = {**session.tasks, **{task.key: task for task in settled}}
+    hear(session)
+    claim = rounds.round_claim(session, after.round)
+    begun = (claim,) if fits(session.open_run, claim.reserved or ZERO) else ()
     session.record(Changes(settled=settled, begun=begun))
 
 

@@ -182,7 +182,7 @@ def _stopped(view: View) -> Decision:
 def _preparation(view: View, run: Run) -> Decision | None:
     """Sandbox, setup and routing in this order; None when all three are done."""
     sandbox = view.tasks.get(ids.SANDBOX)
-    if sandbox is None and not _alive(view.sandbox):
+    if sandbox is None and run.rounds == 0 and not _alive(view.sandbox):
         return StartSandbox(None)
     if sandbox is not None and sandbox.state is TaskState.RUNNING:
         return StartSandbox(sandbox)
