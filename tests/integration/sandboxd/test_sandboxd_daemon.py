@@ -74,7 +74,7 @@ def test_a_sign_of_stop_ends_everything_and_tells_what_was_running(tmp_path: Pat
         await until(lambda: len(pids_in(running.workspace)) >= 2)
         running.process.send_signal(signal.SIGTERM)
         result = await running.server.result(command_id)
-        assert (result["state"], result["reason"], result["output"]) == ("exited", "killed", "before\n")
+        assert (result["state"], result["reason"], result["output"]) == ("lost", "shutdown", "before\n")
         assert await running.exit_code() == 0
         assert pids_in(running.workspace) == []
 

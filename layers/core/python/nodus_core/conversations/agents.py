@@ -41,11 +41,13 @@ class Agents:
         """A new agent. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
         key = key_of(place, KIND, manifest.name)
         for _ in range(MOST_TRIES):
+            # The name before the receipt: an equal call that takes both in between is then seen as what it is.
+            taken = self.shelf.journal.object(key) is not None
             receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
                 return Outcome(first, manifest.spec, created=True, replayed=True)
-            if self.shelf.journal.object(key) is not None:
+            if taken:
                 raise exists(KIND, manifest.name)
             try:
                 return self._create(place, manifest, promised)
