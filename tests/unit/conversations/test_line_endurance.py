@@ -110,6 +110,31 @@ def test_a_line_whose_workers_die_is_tried_ever_more_rarely_and_then_goes_on() -
 
 
 @pytest.mark.req("INV-16")
+def test_a_line_that_got_stuck_before_its_sandbox_came_up_is_shown_as_stuck_and_then_goes_on() -> None:
+    world = World(plays([LOOK, says("done")]))
+    world.admit()
+    run, deaths = world.sandboxes.run, 0
+
+    def dies(*arguments: Any, **more: Any) -> str:
+        raise Crash("whatever it was")
+
+    world.sandboxes.run = dies  # type: ignore[method-assign]
+    while status(world).get("reason") != "InternalError":
+        while world.executions.waiting:
+            try:
+                Worker(world.ports).advance(*world.executions.waiting.pop(0), lambda: 900.0)
+            except Crash:
+                deaths += 1
+        world.clock.advance(31)
+        world.kicks.kick("conv")
+    assert (status(world)["phase"], deaths) == ("Waiting", MOST_FAILURES)
+    world.sandboxes.run = run  # type: ignore[method-assign]
+    world.settle()
+    assert status(world)["phase"] == "Succeeded"
+    assert "message" not in status(world)
+
+
+@pytest.mark.req("INV-16")
 def test_a_call_that_kills_every_worker_is_made_eight_times_and_fails_the_turn() -> None:
     world = World(lambda request, number: Crash("the reply is too much for every worker"))
     world.admit()

@@ -199,7 +199,7 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
 def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
     done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now())
     status = projection.with_sandbox(session.object.status, session.conversation, sandbox, "Running")
-    session.record(Changes(settled=(done,), more=session.projected(status)))
+    session.record(Changes(settled=(done,)), status)
 
 
 def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:

@@ -131,10 +131,16 @@ class Session:
         tasks = {**self.tasks, **{task.key: task for task in (*settled, *begun)}}
         return decide(replace(self.view(), run=run, tasks=tasks))
 
-    def record(self, changes: Changes) -> None:
-        """Settles and claims in one commit; the sight follows it. A run that was shown as stuck goes on."""
-        if self.object.status.get("reason") == STUCK:
-            changes = replace(changes, more=(*changes.more, *self.projected(resumed(self.object.status))))
+    def record(self, changes: Changes, status: dict[str, Any] | None = None) -> None:
+        """Settles and claims in one commit, and shows `status` with it; the sight follows it.
+
+        A run that was shown as stuck goes on from here.
+        """
+        shown = self.object.status if status is None else status
+        if shown.get("reason") == STUCK:
+            shown = resumed(shown)
+        if shown is not self.object.status:
+            changes = replace(changes, more=(*changes.more, *self.projected(shown)))
         self.run = self.ports.journal.steps.record(self.fence, self.open_run, changes)
         self._follow((*changes.settled, *changes.begun))
         self.fresh |= {task.key for task in changes.begun}
