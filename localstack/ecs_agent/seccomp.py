@@ -71,10 +71,7 @@ class RefuseValues:
     errno: int = errno.EPERM
 
     def block(self, number: int) -> list[Instruction]:
-        count = len(self.values)
-        tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, value) for i, value in enumerate(self.values)]
-        body = [bpf.load_argument(self.argument), *tests, bpf.give(bpf.ALLOW), bpf.fail(self.errno)]
-        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+        return _by_value(self, number, listed=bpf.fail(self.errno), other=bpf.give(bpf.ALLOW))
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,17 @@ class OnlyValues:
     errno: int = errno.EPERM
 
     def block(self, number: int) -> list[Instruction]:
-        count = len(self.values)
-        tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, value) for i, value in enumerate(self.values)]
-        body = [bpf.load_argument(self.argument), *tests, bpf.fail(self.errno), bpf.give(bpf.ALLOW)]
-        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+        return _by_value(self, number, listed=bpf.give(bpf.ALLOW), other=bpf.fail(self.errno))
+
+
+def _by_value(
+    rule: RefuseValues | OnlyValues, number: int, *, listed: Instruction, other: Instruction
+) -> list[Instruction]:
+    """What is given when the rule's argument is one of its values, and when it is not."""
+    count = len(rule.values)
+    tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, value) for i, value in enumerate(rule.values)]
+    body = [bpf.load_argument(rule.argument), *tests, other, listed]
+    return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
 
 
 @dataclass(frozen=True)

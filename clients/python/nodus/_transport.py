@@ -95,13 +95,7 @@ class Reply:
         try:
             return max(0.0, float(text))
         except ValueError:
-            pass
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 (rare, and slow to import)
-
-        try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-        except ValueError:
-            return None
+            return _seconds_until(text)
 
     def error(self) -> ApiError:
         """The refusal that this answer carries."""
@@ -292,3 +286,13 @@ def _encoded(body: Any) -> bytes:
             f"the text holds half a character ({error.object[error.start]!a}) that UTF-8 cannot carry",
             reason="Invalid",
         ) from error
+
+
+def _seconds_until(date: str) -> float | None:
+    """Seconds until an HTTP date, 0 when it is over; ``None`` for what is no date."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 (rare, and slow to import)
+
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -11,11 +11,11 @@ from nodus_core.conversations.transcript import tool_results
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import CUT, Ask
+from nodus_core.kernel.decide import CUT, Ask, is_up
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
 from nodus_core.kernel.progress import fits
-from nodus_core.kernel.states import FINAL_TASKS, Guarantee, SandboxState, TaskKind, TaskState
+from nodus_core.kernel.states import FINAL_TASKS, Guarantee, TaskKind, TaskState
 from nodus_core.sandboxes.outcome import Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 
@@ -52,8 +52,7 @@ def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool)
         PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
         for index, call in enumerate(reply.message.calls[:MOST_CALLS])
     )
-    alive = session.sandbox is not None and session.sandbox.state is SandboxState.RUNNING
-    if not alive and not was_cut:
+    if not is_up(session.sandbox) and not was_cut:
         return CallPlan(plans)
     tasks = _tasks(session, parent, plans[:BEGUN_AT_ONCE], reply.message, was_cut=was_cut)
     return CallPlan(plans, *tasks)
@@ -132,7 +131,7 @@ def _settle(session: Session, settled: tuple[Task, ...]) -> None:
         return
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
-    claim = rounds.round_claim(session, after.round)
+    claim = rounds.round_claim(session, after.round, rounds.sealed(session, after.round))
     begun = (claim,) if fits(session.open_run, claim.reserved or ZERO) else ()
     session.record(Changes(settled=settled, begun=begun))
 
@@ -187,7 +186,7 @@ def _task(session: Session, parent: Task, planned_call: PlannedCall, call: ToolC
         started_at=session.ports.clock.now(),
         claim=session.claim(),
         input=session.keep(call.arguments),
-        sandbox=_sandbox(session) if session.conversation.sandbox else None,
+        sandbox=session.conversation.sandbox,
     )
 
 

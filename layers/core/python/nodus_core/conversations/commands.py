@@ -18,7 +18,7 @@ from nodus_core.journal.ports import TaskReport
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.objects import Command, Result, Sandbox, Task
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, CommandState, SandboxState
 from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
 from nodus_core.sandboxes.tools import Order
 
@@ -41,8 +41,6 @@ BELIEVED_MISSING_S = 60.0
 
 PROBE_S = 5.0
 """Seconds without news after which the provider is asked whether the sandbox's task still runs."""
-
-STARTED = (SandboxState.REQUESTED, SandboxState.RUNNING)
 
 OVER = (CommandState.DONE, CommandState.LOST, CommandState.WITHDRAWN)
 
@@ -120,7 +118,7 @@ def ask_for_kick(session: Session, tasks: Sequence[Task]) -> bool:
     """Wants a kick at the end of each command. False when one has ended already: look again."""
     try:
         for task in tasks:
-            sandbox, name = _place(session, task)
+            sandbox, name = _place(task)
             session.ports.journal.sandboxes.want_command(sandbox, name)
     except ConditionFailed:
         return False
@@ -131,7 +129,7 @@ def cancel(session: Session, tasks: Sequence[Task]) -> None:
     """Withdraws commands that no daemon has, and asks the daemon to end the others (NOD-045)."""
     sandboxes, now = session.ports.journal.sandboxes, session.ports.clock.now()
     for task in tasks:
-        sandbox, name = _place(session, task)
+        sandbox, name = _place(task)
         try:
             sandboxes.withdraw_command(sandbox, name, now)
         except ConditionFailed as lost:
@@ -151,7 +149,7 @@ def probe(session: Session, sandbox: Sandbox) -> None:
         log.warning("the task of sandbox %s could not be asked for: %s", sandbox.id, error)
         return
     age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
-    if report.phase == "missing" and sandbox.state in STARTED and age < BELIEVED_MISSING_S:
+    if report.phase == "missing" and sandbox.state in ALIVE_SANDBOXES and age < BELIEVED_MISSING_S:
         return
     if report.phase in ("stopped", "missing"):
         record_gone(session, sandbox, report.reason or f"its task is {report.phase}")
@@ -217,8 +215,8 @@ def _is_silent(command: Command, now: datetime) -> bool:
 
 
 def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Command], bool]:
-    sandbox_id = _place(session, tasks[0])[0]
-    names = [_place(session, task)[1] for task in tasks]
+    sandbox_id = sandbox_of(tasks[0])
+    names = [_place(task)[1] for task in tasks]
     run, sandbox, rows = session.ports.journal.progress(session.open_run.uid, sandbox_id, names)
     commands = [row for row in rows if row is not None]
     if sandbox is None or run is None or len(commands) != len(tasks):
@@ -228,10 +226,15 @@ def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Comman
     return sandbox, commands, newly_stopped
 
 
-def _place(session: Session, task: Task) -> tuple[str, str]:
+def sandbox_of(task: Task) -> str:
+    """The sandbox that a task starts, or in which its command runs. Raises `CorruptRow` when it names none."""
     if task.sandbox is None:
-        raise CorruptRow(f"task {task.run}/{task.key} waits for a command and names no sandbox")
-    return task.sandbox, ids.command_id(task.run, task.key)
+        raise CorruptRow(f"task {task.run}/{task.key} names no sandbox")
+    return task.sandbox
+
+
+def _place(task: Task) -> tuple[str, str]:
+    return sandbox_of(task), ids.command_id(task.run, task.key)
 
 
 def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Command]) -> dict[str, Outcome]:

@@ -11,7 +11,7 @@ from nodus_core.conversations.turns import rest_until_due, wait_until
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
-from nodus_core.kernel.objects import Command, Result, Sandbox, Task
+from nodus_core.kernel.objects import Command, Sandbox, Task
 from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
 from nodus_core.sandboxes.tools import exec_order
 
@@ -45,7 +45,7 @@ def start_sandbox(session: Session, task: Task | None) -> Directive | None:
     """Requests the run's sandbox and waits until its daemon has come up."""
     if task is None:
         task = _request(session)
-    sandbox = session.ports.journal.sandbox(_sandbox_of(task))
+    sandbox = session.ports.journal.sandbox(commands.sandbox_of(task))
     if sandbox is None:
         raise CorruptRow(f"task {task.run}/{task.key}: its sandbox has no row")
     if sandbox.task is None and sandbox.state is SandboxState.REQUESTED:
@@ -227,20 +227,5 @@ def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> None:
         session.tasks = {**session.tasks, task.key: retaken}
         return
     reason = sandbox.reason or "it did not come up"
-    failed = replace(
-        task,
-        state=TaskState.FAILED,
-        finished_at=session.ports.clock.now(),
-        result=Result(
-            text=session.keep(f"The sandbox could not be started: {reason}"),
-            is_error=True,
-            error="SandboxStartFailed",
-        ),
-    )
+    failed = session.failure(task, "SandboxStartFailed", f"The sandbox could not be started: {reason}")
     session.record(Changes(settled=(failed,)))
-
-
-def _sandbox_of(task: Task) -> str:
-    if task.sandbox is None:
-        raise CorruptRow(f"task {task.run}/{task.key} names no sandbox")
-    return task.sandbox

@@ -69,10 +69,17 @@ def sealed(session: Session, number: int) -> ModelRequest:
     )
 
 
-def round_claim(session: Session, number: int) -> Task:
-    """The claim of a round with the reserve of its upper bound, not yet written (NOD-128)."""
-    selection = Selection.of(session.open_run)
-    bound = pricing.upper_bound(sealed(session, number))
+def reserve(session: Session, request: ModelRequest) -> Decimal:
+    """What a call may cost at most, in USD (NOD-128).
+
+    Where a price is unknown it may cost anything: all that is left is reserved, and booked.
+    """
+    bound = pricing.upper_bound(request)
+    return session.open_run.available if bound is None else bound
+
+
+def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
+    """The claim of a round with the reserve of its request, not yet written."""
     return Task(
         run=session.open_run.uid,
         key=ids.round_key(number),
@@ -82,9 +89,8 @@ def round_claim(session: Session, number: int) -> Task:
         number=number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
-        # Where a price is unknown the call may cost anything: all that is left is reserved, and booked.
-        reserved=session.open_run.available if bound is None else bound,
-        model=selection.target.shown_name,
+        reserved=reserve(session, request),
+        model=request.target.shown_name,
     )
 
 
@@ -92,26 +98,28 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
     """Makes the model call of a round and records its reply."""
     if session.remaining() < CALL_TIME_S:
         return AGAIN
+    request = None
     if task is None:
-        task = round_claim(session, number)
+        request = sealed(session, number)
+        task = round_claim(session, number, request)
         if not fits(session.open_run, task.reserved or ZERO):
             return rest(session, Rest("MaxCostReached"))
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         if task.attempt >= MOST_ATTEMPTS:
-            _fail(
+            fail(
                 session, task, "ModelUnavailable", "Its workers died before they could record a reply.", None
             )
             return None
         task = session.retake(task, resent=task.claim is not None)
-    return _call(session, task, sealed(session, number))
+    return _call(session, task, request or sealed(session, number))
 
 
 def _call(session: Session, task: Task, request: ModelRequest) -> Directive | None:
     try:
         reply = session.ports.models.call(request)
     except ModelRefusedRequest as error:
-        _fail(session, task, "ModelRequestRefused", str(error), ZERO)
+        fail(session, task, "ModelRequestRefused", str(error), ZERO)
         return None
     except (ModelUnavailable, ModelOutcomeUnknown) as error:
         return wait_for_model(session, task, error)
@@ -127,7 +135,7 @@ def wait_for_model(
     may_have_run = isinstance(error, ModelOutcomeUnknown)
     too_long = isinstance(error, ModelUnavailable) and (error.retry_after or 0) > LONGEST_WAIT_S
     if task.attempt >= MOST_ATTEMPTS or too_long:
-        _fail(session, task, "ModelUnavailable", str(error), None if task.resent or may_have_run else ZERO)
+        fail(session, task, "ModelUnavailable", str(error), None if task.resent or may_have_run else ZERO)
         return None
     delay = min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
     if isinstance(error, ModelUnavailable) and error.retry_after is not None:
@@ -203,13 +211,6 @@ def cut_reply(session: Session, done: Task) -> None:
     session.cut([replace(done, state=TaskState.CANCELED, calls=())])
 
 
-def _fail(session: Session, task: Task, error: str, message: str, cost: Decimal | None) -> None:
-    """The call is given up. `cost` None: it may have run, and its reserve is booked."""
-    failed = replace(
-        task,
-        state=TaskState.FAILED,
-        finished_at=session.ports.clock.now(),
-        result=Result(text=session.keep(message), is_error=True, error=error),
-        cost=cost,
-    )
-    session.record(Changes(settled=(failed,)))
+def fail(session: Session, task: Task, error: str, message: str, cost: Decimal | None) -> None:
+    """A model or routing call is given up. `cost` None: it may have run, and its reserve is booked."""
+    session.record(Changes(settled=(replace(session.failure(task, error, message), cost=cost),)))

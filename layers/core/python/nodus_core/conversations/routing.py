@@ -10,7 +10,7 @@ from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.turns import rest
-from nodus_core.inference import pricing, routing
+from nodus_core.inference import routing
 from nodus_core.inference.errors import (
     ModelNotOffered,
     ModelOutcomeUnknown,
@@ -35,7 +35,7 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
     try:
         families = session.ports.models.families(session.context.model)
     except ModelNotOffered as error:
-        _refuse(session, task or _task(session, ZERO, None), error)
+        rounds.fail(session, task or _task(session, ZERO, None), NOT_OFFERED, str(error), ZERO)
         return None
     only = routing.settled(families)
     if only is not None and task is None:
@@ -45,9 +45,7 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
         return AGAIN
     request = _request(session, families)
     if task is None:
-        bound = pricing.upper_bound(request)
-        reserve = session.open_run.available if bound is None else bound
-        task = _task(session, reserve, request.target.shown_name)
+        task = _task(session, rounds.reserve(session, request), request.target.shown_name)
         if not fits(session.open_run, task.reserved or ZERO):
             return rest(session, Rest("MaxCostReached"))
         session.record(Changes(begun=(task,)))
@@ -95,17 +93,6 @@ def _ask_router(session: Session, task: Task, request: ModelRequest) -> tuple[Ta
         may_have_run = isinstance(error, ModelOutcomeUnknown) or task.resent > 0
         return replace(task, cost=None if may_have_run else ZERO), None
     return rounds.settled_call(session, task, request, reply), reply
-
-
-def _refuse(session: Session, task: Task, error: ModelNotOffered) -> None:
-    failed = replace(
-        task,
-        state=TaskState.FAILED,
-        finished_at=session.ports.clock.now(),
-        result=Result(text=session.keep(str(error)), is_error=True, error=NOT_OFFERED),
-        cost=ZERO,
-    )
-    session.record(Changes(settled=(failed,)))
 
 
 def _settle(session: Session, task: Task, choice: routing.Choice) -> None:

@@ -19,9 +19,10 @@ from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import Decision, Plan, View, decide
 from nodus_core.kernel.errors import CorruptRow, Fenced
-from nodus_core.kernel.objects import Claim, Conversation, Object, Run, Sandbox, Task, Turn
+from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
 from nodus_core.kernel.progress import begin, settle
 from nodus_core.kernel.projection import resumed
+from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import Text
 
 STUCK = "InternalError"
@@ -163,6 +164,15 @@ class Session:
         """Nobody tries this open task now: the worker that takes it up again has not interrupted anything."""
         self._replace(task, replace(task, claim=None))
         self.fresh.discard(task.key)
+
+    def failure(self, task: Task, error: str, text: str) -> Task:
+        """The task as it has failed: `error` is a stable word, `text` what people and the model are told."""
+        return replace(
+            task,
+            state=TaskState.FAILED,
+            finished_at=self.ports.clock.now(),
+            result=Result(text=self.keep(text), is_error=True, error=error),
+        )
 
     def _replace(self, old: Task, new: Task) -> None:
         self.run = self.ports.journal.steps.retake(self.fence, self.open_run, old, new)

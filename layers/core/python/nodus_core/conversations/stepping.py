@@ -51,16 +51,16 @@ class Position:
     def from_token(cls, text: str) -> "Position":
         """Raises `Refusal` `BadRequest`."""
         try:
-            match json.loads(untoken(text)):
-                case [int(turn), int(seq), int(index), None] if _counts(turn, seq, index):
-                    return cls(turn, seq, index)
-                case [int(turn), int(seq), int(index), [str(start), str(key)]] if _counts(turn, seq, index):
-                    return cls(turn, seq, index, (start, key))
-                case _:
-                    pass
+            told = json.loads(untoken(text))
         except (ValueError, RecursionError):
-            pass
-        raise Refusal("BadRequest", "continue is not a token that a step list gave")
+            told = None
+        match told:
+            case [int(turn), int(seq), int(index), None] if _counts(turn, seq, index):
+                return cls(turn, seq, index)
+            case [int(turn), int(seq), int(index), [str(start), str(key)]] if _counts(turn, seq, index):
+                return cls(turn, seq, index, (start, key))
+            case _:
+                raise Refusal("BadRequest", "continue is not a token that a step list gave")
 
 
 def _counts(turn: int, seq: int, index: int) -> bool:

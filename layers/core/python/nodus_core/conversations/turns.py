@@ -15,7 +15,7 @@ from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
-from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def release(session: Session, sandbox_id: str) -> Directive | None:
     sandbox = ports.journal.sandbox(sandbox_id)
     if sandbox is None:
         raise CorruptRow(f"conversation {session.conversation.id}: its sandbox {sandbox_id} has no row")
-    if sandbox.state in (SandboxState.REQUESTED, SandboxState.RUNNING):
+    if sandbox.state in ALIVE_SANDBOXES:
         ports.journal.sandboxes.release(sandbox_id)
     if sandbox.state is not SandboxState.GONE:
         end_task(session, sandbox, "the run has ended")

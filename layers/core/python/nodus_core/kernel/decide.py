@@ -182,7 +182,7 @@ def _stopped(view: View) -> Decision:
 def _preparation(view: View, run: Run) -> Decision | None:
     """Sandbox, setup and routing in this order; None when all three are done."""
     sandbox = view.tasks.get(ids.SANDBOX)
-    if sandbox is None and run.rounds == 0 and not _alive(view.sandbox):
+    if sandbox is None and run.rounds == 0 and not is_up(view.sandbox):
         return StartSandbox(None)
     if sandbox is not None and sandbox.state is TaskState.RUNNING:
         return StartSandbox(sandbox)
@@ -225,7 +225,7 @@ def _calls(view: View, run: Run, last: Task) -> Decision | None:
     if run.state is RunState.NEEDS_ATTENTION:
         return Rest("NeedsResolution")
     unplaced = tuple(call for call in last.calls if call.key not in view.tasks)
-    if unplaced and not _alive(view.sandbox):
+    if unplaced and not is_up(view.sandbox):
         return _failed("SandboxLost")
     return Place(unplaced) if unplaced else None
 
@@ -252,5 +252,6 @@ def _failed(reason: str) -> FinishTurn:
     return FinishTurn(TurnState.FAILED, ends=True, reason=reason)
 
 
-def _alive(sandbox: Sandbox | None) -> bool:
+def is_up(sandbox: Sandbox | None) -> bool:
+    """Whether there is a sandbox whose daemon has come up."""
     return sandbox is not None and sandbox.state is SandboxState.RUNNING
