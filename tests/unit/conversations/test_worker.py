@@ -8,13 +8,18 @@ import pytest
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ToolResults, Usage
+from nodus_core.kernel.errors import RetryableError
 from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.kernel.times import stamp
+from nodus_core.testing.clock import FakeClock
 from nodus_core.testing.scripted_model import plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
 from nodus_core.testing.world import NAMES, World
 
 CONTEXT = Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
+LATE = FakeClock().now() + timedelta(seconds=5)
+"""After the first questions whether the sandbox's task has ended."""
+
 PYTHON = says("Let me look.", ("run_command", {"command": "python3 --version"}))
 
 
@@ -304,3 +309,23 @@ def test_a_provider_that_asks_for_a_day_is_not_waited_for() -> None:
     world.settle()
     assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "ModelUnavailable")
     assert "come back tomorrow" in status(world)["message"]
+
+
+def test_a_provider_that_cannot_be_asked_for_a_task_costs_no_worker() -> None:
+    world = World(plays([says("hi")]))
+    find, turn, refused = world.sandboxes.find, world.sandboxes.turn, []
+
+    def throttled(sandbox: str) -> str | None:
+        # The first question comes before the task is started; those after it ask whether it has ended.
+        if world.sandboxes.daemons and world.clock.now() < LATE:
+            refused.append(sandbox)
+            raise RetryableError("throttled")
+        return find(sandbox)
+
+    world.sandboxes.find = throttled  # type: ignore[method-assign]
+    world.journal.sandboxes.note_task = lambda *_: None  # type: ignore[method-assign]
+    world.clock._whenever = lambda: turn() if world.clock.now() > LATE else None
+    world.admit()
+    world.settle()
+    assert refused
+    assert status(world)["phase"] == "Succeeded"

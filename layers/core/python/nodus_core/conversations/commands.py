@@ -140,13 +140,13 @@ def cancel(session: Session, tasks: Sequence[Task]) -> None:
 
 def probe(session: Session, sandbox: Sandbox) -> None:
     """Asks the provider: a task that has ended takes its sandbox with it, also one whose start was never noted."""
-    task = sandbox.task or session.ports.tasks.find(sandbox.id)
-    if task is None and sandbox.state is SandboxState.REQUESTED:
-        return
     try:
+        task = sandbox.task or session.ports.tasks.find(sandbox.id)
         report = TaskReport("missing") if task is None else session.ports.tasks.state(task)
     except NodusError as error:
         log.warning("the task of sandbox %s could not be asked for: %s", sandbox.id, error)
+        return
+    if task is None and sandbox.state is SandboxState.REQUESTED:
         return
     age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
     if report.phase == "missing" and sandbox.state in ALIVE_SANDBOXES and age < BELIEVED_MISSING_S:
