@@ -14,11 +14,12 @@ from tests.bench import billed, costs, hotloop, latency, profiling, throughput
 from tests.bench.cloud import BenchError, measured_cloud
 from tests.bench.figures import Table
 from tests.bench.machine import Moment, machine, warning
+from tests.bench.peers import comparison
 from tests.bench.person import Person
 from tests.bench.usage import Usage
 
-PARTS = ("loop", "billed", "latency", "throughput")
-DEPLOYED = {"billed", "latency", "throughput"}
+PARTS = ("loop", "billed", "latency", "throughput", "peers")
+DEPLOYED = {"billed", "latency", "throughput", "peers"}
 ROUNDS = 10
 """Rounds of the deployed runs (`scripts/rounds.yaml`)."""
 
@@ -92,6 +93,8 @@ def measured(cloud: TestCloud, options: argparse.Namespace) -> Iterator[Table]:
             yield latency.measure(cloud, person, options.repeat)
         if "throughput" in options.parts:
             yield from throughput.measure(cloud, person, options.at_once)
+        if "peers" in options.parts:
+            yield comparison.measure(cloud, person, options.rounds, options.repeat)
     finally:
         person.leave()
 

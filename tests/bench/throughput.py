@@ -47,8 +47,8 @@ def measure(cloud: TestCloud, person: Person, levels: list[int]) -> tuple[Table,
     idle, warms, most = memory(cloud), list[Burst](), Memory()
     for runs in levels:
         cool(cloud)
-        cold = _burst(cloud, person, runs)
-        warm = _burst(cloud, person, runs)
+        cold = burst(cloud, person, runs)
+        warm = burst(cloud, person, runs)
         rows.append((runs, cold.rate, warm.rate, cold.seconds, warm.seconds, cold.each_s, warm.each_s))
         warms.append(warm)
         most = max((most, cold.memory, warm.memory), key=_total)
@@ -60,7 +60,8 @@ def measure(cloud: TestCloud, person: Person, levels: list[int]) -> tuple[Table,
     return rates, _processor_table(warms), _memory_table(idle, most, max(levels))
 
 
-def _burst(cloud: TestCloud, person: Person, runs: int) -> Burst:
+def burst(cloud: TestCloud, person: Person, runs: int) -> Burst:
+    """Makes the runs at once and waits until all have ended and are deleted. Raises BenchError."""
     names = [person.new_run() for _ in range(runs)]
     looks = Looks(cloud)
     before = processor_seconds(cloud)
