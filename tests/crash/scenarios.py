@@ -105,6 +105,56 @@ def lost_start(crash: CrashPoints | None) -> World:
     return world
 
 
+def lost_between(crash: CrashPoints | None) -> World:
+    """The sandbox dies while no command runs, and so does the next one: calls that come then meet none of them."""
+    steps = [LOOK, PAIR, LOOK, PAIR, ANSWER]
+
+    def script(request: ModelRequest, number: int) -> Step:
+        doomed = {1: "conv-s1", 2: "conv-s2"}.get(number)
+        for daemon in world.sandboxes.daemons.values():
+            daemon.alive = daemon.alive and daemon.sandbox != doomed
+        return steps[number]
+
+    world = World(script, lambda kind, request: exited("out\n"), crash=crash)
+    world.admit(context=SETUP)
+    return world
+
+
+def known_to_be_lost(crash: CrashPoints | None) -> World:
+    """The sandbox's end is in the journal before the model has answered."""
+    steps = [LOOK, PAIR, LOOK, ANSWER]
+
+    def script(request: ModelRequest, number: int) -> Step:
+        if number == 1:
+            end(world, "conv-s1")
+        return steps[number]
+
+    world = World(script, lambda kind, request: exited("out\n"), crash=crash)
+    world.admit(context=SETUP)
+    return world
+
+
+def lost_before_its_setup(crash: CrashPoints | None) -> World:
+    """The first sandbox comes up and is gone before a command is placed in it."""
+    world = World(plays([LOOK, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+
+    def die() -> None:
+        for daemon in world.sandboxes.daemons.values():
+            daemon.alive = daemon.alive and not (daemon.up and daemon.sandbox == "conv-s1")
+
+    whenever(world, lambda: True, die)
+    world.admit(context=SETUP)
+    return world
+
+
+def end(world: World, sandbox: str) -> None:
+    """The sandbox dies, and its end is recorded, as on the event of its task's end."""
+    for daemon in world.sandboxes.daemons.values():
+        if daemon.sandbox == sandbox and daemon.alive:
+            daemon.alive = False
+            world.outside.sandboxes.gone(sandbox, "killed by the test")
+
+
 def busy_provider(crash: CrashPoints | None) -> World:
     """The provider asks for 40 s of patience once."""
     asked: list[ModelRequest] = []
@@ -141,6 +191,9 @@ SCENARIOS = [
         cancelled_before_work,
         long_command,
         lost_start,
+        lost_between,
+        known_to_be_lost,
+        lost_before_its_setup,
         busy_provider,
         deleted,
     )

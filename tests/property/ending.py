@@ -6,6 +6,7 @@ from typing import Any
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel import projection
+from nodus_core.kernel.decide import MOST_SANDBOXES
 from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
 from nodus_core.kernel.states import FINAL_TASKS, CommandState, RunState, SandboxState, TaskState, TurnState
 from nodus_core.testing.world import NAMES
@@ -72,6 +73,9 @@ def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
         run = reader(world).run(f"{LINE}-{number}")
         assert run is not None
         assert (run.state, run.open) == (RunState.SETTLED, frozenset())
+        turn = reader(world).turn(LINE, number)
+        assert turn is not None
+        assert turn.reason != "SandboxLost" or run.sandboxes == MOST_SANDBOXES, "given up too early"
     if head.stop is not None:
         assert obj.status["phase"] == "Cancelled"
 

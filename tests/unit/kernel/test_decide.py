@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from nodus_core.kernel import decide as to
 from nodus_core.kernel.decide import Decision, Plan, View, decide
-from nodus_core.kernel.objects import Attention
+from nodus_core.kernel.objects import Attention, Result
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 
 from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, task, view
@@ -13,6 +13,7 @@ from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, t
 RUNNING, FAILED, UNCERTAIN = TaskState.RUNNING, TaskState.FAILED, TaskState.UNCERTAIN
 SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
 GONE = replace(SANDBOX, state=SandboxState.GONE)
+NEVER_BEGAN = task("r1t1", FAILED, result=Result(error="SandboxGone"))
 ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
 
 
@@ -58,14 +59,63 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
         to.StartSandbox(task("sandbox", RUNNING)),
     ),
     "its sandbox did not start": (view(task("sandbox", FAILED)), failed("SandboxStartFailed")),
-    "an earlier turn's sandbox is there": (view(tasks={}, sandbox=SANDBOX), to.Ask(1, None)),
-    "an earlier turn's sandbox is gone": (view(tasks={}, sandbox=GONE), to.StartSandbox(None)),
+    "an earlier turn's sandbox is there": (view(tasks={}, run=run(sandboxes=0)), to.Ask(1, None)),
+    "an earlier turn's sandbox is gone": (
+        view(tasks={}, run=run(sandboxes=0), sandbox=GONE),
+        to.StartSandbox(None),
+    ),
+    "it is lost before the setup": (view(plan=SETUP, sandbox=GONE), to.StartSandbox(None)),
+    "it is lost before the setup began": (
+        view(task("setup", FAILED, result=Result(error="SandboxGone")), plan=SETUP, sandbox=GONE),
+        to.StartSandbox(None),
+    ),
+    "it is lost before the first round": (view(sandbox=GONE), to.StartSandbox(None)),
+    "it is lost before the first round, as often before": (
+        view(task("sandbox4"), run=run(sandboxes=4), sandbox=GONE),
+        failed("SandboxLost"),
+    ),
     "it is lost within the turn, and no call waits": (
         view(round_task(1), tasks={"r1": round_task(1)}, run=run(rounds=1), sandbox=GONE),
         to.FinishTurn(TurnState.COMPLETED, True),
     ),
+    "it is lost while a round was interrupted": (
+        view(task("r1", RUNNING), run=run(rounds=1, open=frozenset({"r1"})), sandbox=GONE),
+        to.Ask(1, task("r1", RUNNING)),
+    ),
     "it is lost within the turn, and a call waits": (
-        view(tasks={"r1": round_task(1, 1)}, run=run(rounds=1), sandbox=GONE),
+        view(round_task(1, 1), run=run(rounds=1), sandbox=GONE),
+        to.Place(calls(0, of=1)),  # type: ignore[arg-type]
+    ),
+    "it is lost within the turn, and a call was refused": (
+        view(round_task(1, 2), task("r1t0"), NEVER_BEGAN, run=run(rounds=1), sandbox=GONE),
+        to.StartSandbox(None),
+    ),
+    "its successor is starting": (
+        view(round_task(1, 2), task("sandbox2", RUNNING), run=run(rounds=1, sandboxes=2), sandbox=GONE),
+        to.StartSandbox(task("sandbox2", RUNNING)),
+    ),
+    "its successor did not start": (
+        view(round_task(1, 2), task("sandbox2", FAILED), run=run(rounds=1, sandboxes=2), sandbox=GONE),
+        failed("SandboxStartFailed"),
+    ),
+    "its successor has had no setup": (
+        view(task("setup"), task("sandbox2"), plan=SETUP, run=run(sandboxes=2)),
+        to.RunSetup(None),
+    ),
+    "its successor is there": (
+        view(
+            *(round_task(1, 2), task("r1t0"), NEVER_BEGAN, task("sandbox2"), task("setup2")),
+            plan=SETUP,
+            run=run(rounds=1, sandboxes=2),
+        ),
+        to.Ask(2, None),
+    ),
+    "its third successor is lost as well": (
+        view(
+            *(round_task(1, 2), task("r1t0"), NEVER_BEGAN, task("sandbox4")),
+            run=run(rounds=1, sandboxes=4),
+            sandbox=GONE,
+        ),
         failed("SandboxLost"),
     ),
     "setup is next": (view(plan=SETUP), to.RunSetup(None)),
@@ -74,7 +124,7 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "setup failed": (view(task("setup", FAILED), plan=SETUP), failed("SetupFailed")),
     "setup took too long": (view(task("setup", TaskState.TIMED_OUT), plan=SETUP), failed("SetupFailed")),
     "setup is done": (view(task("setup"), plan=SETUP), to.Ask(1, None)),
-    "setup was an earlier turn's": (view(plan=SETUP, prepared=True), to.Ask(1, None)),
+    "setup was an earlier turn's": (view(tasks={}, plan=SETUP, run=run(sandboxes=0)), to.Ask(1, None)),
     "routing is next": (view(plan=ROUTED, run=run(selection=None)), to.Route(None)),
     "routing was interrupted": (
         view(task("route", RUNNING), plan=ROUTED, run=run(selection=None)),
@@ -114,8 +164,8 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
         to.Watch((task("r1t0", RUNNING),)),
     ),
     "some have not begun, and the sandbox is lost": (
-        view(round_task(1, 3), task("r1t0"), run=run(rounds=1), sandbox=GONE),
-        failed("SandboxLost"),
+        view(round_task(1, 3), NEVER_BEGAN, run=run(rounds=1), sandbox=GONE),
+        to.Place(calls(0, 2, of=3)),  # type: ignore[arg-type]
     ),
     "the outcome of a call is not known": (
         view(round_task(1, 1), task("r1t0", UNCERTAIN), run=run(rounds=1, state=RunState.NEEDS_ATTENTION)),

@@ -25,8 +25,9 @@ def test_a_key_tells_its_round(key: str, number: int | None) -> None:
 @pytest.mark.parametrize(
     ("key", "tool", "name"),
     [
-        ("sandbox", "sandbox", "sandbox"),
-        ("setup", "setup", "setup"),
+        ("sandbox", "sandbox", "sandbox.7"),
+        ("sandbox2", "sandbox", "sandbox.7"),
+        ("setup2", "setup", "setup.7"),
         ("route", "route", "turn-2.route"),
         ("r7", None, "turn-2.model.7"),
         ("r7t1", "run_command", "turn-2.tool.run_command.7"),
@@ -34,3 +35,15 @@ def test_a_key_tells_its_round(key: str, number: int | None) -> None:
 )
 def test_a_step_is_named_by_its_turn_kind_and_number(key: str, tool: str | None, name: str) -> None:
     assert ids.step_name(2, key, tool, 7) == name
+
+
+@pytest.mark.req("NOD-071")
+@pytest.mark.parametrize("name", ["sandbox", "setup"])
+def test_the_first_sandbox_of_a_conversation_and_its_setup_have_no_number(name: str) -> None:
+    assert ids.step_name(1, name, name, 1) == name
+    assert ids.preparation(name) == ids.preparation(f"{name}3") == name
+
+
+@pytest.mark.parametrize("key", ["route", "r1", "r1t0", "sandboxes", "sandbox.2"])
+def test_other_keys_prepare_nothing(key: str) -> None:
+    assert ids.preparation(key) is None

@@ -35,7 +35,7 @@ def head(**more: Any) -> Conversation:
 
 
 def run(**more: Any) -> Run:
-    usual = {"state": RunState.RUNNING, "available": Decimal(1), "selection": SELECTION}
+    usual = {"state": RunState.RUNNING, "available": Decimal(1), "selection": SELECTION, "sandboxes": 1}
     values: dict[str, Any] = {**usual, **more}
     return Run("conv-1", "conv", 1, lines={}, created_at=NOW, **values)
 

@@ -16,7 +16,7 @@ from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import FINAL_TASKS, Guarantee, TaskKind, TaskState
-from nodus_core.sandboxes.outcome import Outcome
+from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 
 BEGUN_AT_ONCE = 30
@@ -52,14 +52,12 @@ def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool)
         PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
         for index, call in enumerate(reply.message.calls[:MOST_CALLS])
     )
-    if not is_up(session.sandbox) and not was_cut:
-        return CallPlan(plans)
     tasks = _tasks(session, parent, plans[:BEGUN_AT_ONCE], reply.message, was_cut=was_cut)
     return CallPlan(plans, *tasks)
 
 
 def place(session: Session, calls: Sequence[PlannedCall]) -> None:
-    """Begins calls of the last message that have not begun."""
+    """Begins calls of the last message that have not begun; without a sandbox they are refused."""
     key = ids.round_key(session.open_run.rounds)
     parent, message = session.tasks[key], rounds.transcript(session).replies[key]
     was_cut = parent.result is not None and parent.result.error == CUT
@@ -89,7 +87,9 @@ def watch(session: Session, tasks: Sequence[Task]) -> Directive | None:
 def cut(session: Session, keys: Sequence[str]) -> Directive | None:
     """Ends what is open of a stopped run, waits until it has joined, and settles it (NOD-045, NOD-046)."""
     tasks = session.ports.journal.tasks(session.open_run.uid, keys)
-    running = tuple(task for task in tasks.values() if task.sandbox and task.key != ids.SANDBOX)
+    running = tuple(
+        task for task in tasks.values() if task.sandbox and ids.preparation(task.key) != ids.SANDBOX
+    )
     outcomes: dict[str, Outcome] = {}
     if running:
         commands.cancel(session, running)
@@ -127,7 +127,8 @@ def _settle(session: Session, settled: tuple[Task, ...]) -> None:
     after = session.decide_after(settled)
     if not isinstance(after, Ask) or after.task is not None:
         session.record(Changes(settled=settled))
-        hear(session)
+        if session.transcript is not None:  # else it is read with them
+            hear(session)
         return
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
@@ -155,6 +156,8 @@ def _tasks(
         match _order(session, planned_call, call, was_cut=was_cut):
             case Misuse(text=text):
                 refused.append(_refused(session, task, text))
+            case Order() if not is_up(session.sandbox):
+                refused.append(commands.settled(session, task, WITHDRAWN))
             case Order() as order:
                 begun.append(task)
                 rows.append(commands.new_command(session, _sandbox(session), task.key, order))

@@ -9,6 +9,7 @@ from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.turns import rest_until_due, wait_until
 from nodus_core.journal.steps import Changes
+from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
 from nodus_core.kernel.objects import Command, Sandbox, Task
@@ -42,7 +43,7 @@ HARD_DEADLINE_S = 24 * 3600 * 7
 
 
 def start_sandbox(session: Session, task: Task | None) -> Directive | None:
-    """Requests the run's sandbox and waits until its daemon has come up."""
+    """Requests a sandbox for the run and waits until its daemon has come up."""
     if task is None:
         task = _request(session)
     sandbox = session.ports.journal.sandbox(commands.sandbox_of(task))
@@ -68,7 +69,7 @@ def _no_room(session: Session, sandbox: Sandbox, error: RetryableError) -> Direc
 
 
 def run_setup(session: Session, task: Task | None) -> Directive | None:
-    """Runs the setup command once, before the model (NOD-158)."""
+    """Runs the setup command once in a sandbox, before the model is asked (NOD-158)."""
     if task is None:
         task, command = setup_claim(session)
         session.record(Changes(begun=(task,), commands=(command,)))
@@ -88,15 +89,16 @@ def setup_claim(session: Session) -> tuple[Task, Command]:
     context, sandbox = session.context, session.conversation.sandbox
     if sandbox is None or context.setup is None:
         raise CorruptRow(f"conversation {session.conversation.id}: setup without a sandbox or a command")
+    place = session.open_run.sandboxes
     order = exec_order(context.setup, context.working_dir, SETUP_TIMEOUT_S, context.env)
     task = Task(
         run=session.open_run.uid,
-        key=ids.SETUP,
+        key=ids.setup_key(place),
         kind=TaskKind.TOOL,
         tool=ids.SETUP,
         state=TaskState.RUNNING,
         guarantee=Guarantee.AT_MOST_ONCE,
-        number=1,
+        number=session.tasks[ids.sandbox_key(place)].number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
         input=session.keep(context.setup),
@@ -113,22 +115,30 @@ def pause(session: Session, tasks: tuple[Task, ...]) -> Directive | None:
 
 
 def _request(session: Session) -> Task:
-    now, head = session.ports.clock.now(), session.conversation
+    """The conversation's first sandbox, or a further one in the place of one that is gone."""
+    now, head, run = session.ports.clock.now(), session.conversation, session.open_run
     sandbox = _new_sandbox(session, head.sandboxes + 1)
     task = Task(
-        run=session.open_run.uid,
-        key=ids.SANDBOX,
+        run=run.uid,
+        key=ids.sandbox_key(run.sandboxes + 1),
         kind=TaskKind.TOOL,
         tool=ids.SANDBOX,
         state=TaskState.RUNNING,
         guarantee=Guarantee.EXACTLY_ONCE,
-        number=1,
+        number=head.sandboxes + 1,
+        head=ids.round_key(run.rounds) if run.rounds else None,
         started_at=now,
         claim=session.claim(),
         sandbox=sandbox.id,
     )
+    shows: tuple[Operation, ...] = ()
+    if head.sandboxes:
+        owning = replace(head, attempts=head.attempts + 1)
+        shows = session.projected(
+            projection.with_sandbox(session.object.status, owning, sandbox, projection.PENDING)
+        )
     session.conversation, session.run = session.ports.journal.steps.request_sandbox(
-        session.fence, head, session.open_run, task, sandbox
+        session.fence, head, run, task, sandbox, more=shows
     )
     session.tasks = {**session.tasks, task.key: task}
     session.fresh.add(task.key)
@@ -198,7 +208,7 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
 
 def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
     done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now())
-    status = projection.with_sandbox(session.object.status, session.conversation, sandbox, "Running")
+    status = projection.with_sandbox(session.object.status, session.conversation, sandbox, projection.RUNNING)
     session.record(Changes(settled=(done,)), status)
 
 

@@ -78,7 +78,6 @@ class Session:
             run=self.run,
             tasks=self.tasks,
             sandbox=self.sandbox,
-            prepared=self.turn is not None and self.turn.number > 1,
         )
 
     def _plan(self) -> Plan:
@@ -117,7 +116,8 @@ class Session:
         if self.turn is None or self.turn.run != run.uid:
             self.turn = journal.turn(run.conversation, run.turn)
             self.transcript = None
-        names = [ids.SANDBOX, ids.SETUP, ids.ROUTE, ids.round_key(run.rounds)]
+        ready = [ids.sandbox_key(run.sandboxes), ids.setup_key(run.sandboxes)]
+        names = [*ready, ids.ROUTE, ids.round_key(run.rounds)]
         self.tasks = journal.tasks(run.uid, [*names, *sorted(run.open - set(names))])
         last = self.tasks.get(ids.round_key(run.rounds))
         if last is not None:

@@ -17,7 +17,7 @@ from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
 from nodus_core.kernel.times import stamp
 
 SOURCE = "source"
-_KINDS = {ids.SANDBOX: "sandbox", ids.SETUP: "setup", ids.ROUTE: "route", SOURCE: "source"}
+_KINDS = {ids.ROUTE: "route", SOURCE: "source"}
 _STATES = {
     TaskState.COMPLETED: "Completed",
     TaskState.FAILED: "Failed",
@@ -137,7 +137,7 @@ def step(run: Run, task: Task, index: int) -> Shown:
     shown: Shown = {
         "index": index,
         "name": ids.step_name(run.turn, task.key, task.tool, task.number),
-        "kind": _KINDS.get(task.key) or ("tool" if task.tool else "model"),
+        "kind": _kind(task),
         "state": _state(run, task),
         "guarantee": task.guarantee.value,
         "attempt": task.attempt,
@@ -157,6 +157,10 @@ def step(run: Run, task: Task, index: int) -> Shown:
         optional["droppedBytes"] = task.result.dropped_bytes
         optional["error"] = task.result.error
     return shown | {name: value for name, value in optional.items() if value is not None}
+
+
+def _kind(task: Task) -> str:
+    return ids.preparation(task.key) or _KINDS.get(task.key) or ("tool" if task.tool else "model")
 
 
 def _state(run: Run, task: Task) -> str:

@@ -24,6 +24,12 @@ from nodus_core.kernel.text import Text
 SURPLUS = "Not run: a message may hold at most {most} calls. Call again in your next message if you need to."
 """What the model is told of calls that became no steps."""
 
+REPLACED = (
+    "Since your last message the sandbox of this conversation was lost, and a new one has taken its place. Files and "
+    "processes of the old one are gone."
+)
+"""What the model is told before the prompt of a turn that found no sandbox any more."""
+
 
 @dataclass
 class Transcript:
@@ -61,10 +67,18 @@ def read_transcript(
         entry = turn and journal.input(conversation.id, turn.input)
         if turn is None or entry is None:
             raise CorruptRow(f"conversation {conversation.id}: turn {number} or its input is missing")
-        transcript.add_prompt(payloads.get(scope, entry.text))
         tasks = {task.key: task for task in journal.all_tasks(turn.run)}
+        if number > 1 and _began_with_a_sandbox(tasks):
+            transcript.add_prompt(REPLACED)
+        transcript.add_prompt(payloads.get(scope, entry.text))
         _add_rounds(transcript, tasks, _texts(payloads, scope, tasks.values()))
     return transcript
+
+
+def _began_with_a_sandbox(tasks: dict[str, Task]) -> bool:
+    """Whether the turn started a sandbox before its first round; for one that it lost, its calls were refused."""
+    first = tasks.get(ids.SANDBOX)
+    return first is not None and first.head is None
 
 
 def _texts(payloads: Payloads, scope: Scope, tasks: Iterable[Task]) -> dict[tuple[str, str], str]:

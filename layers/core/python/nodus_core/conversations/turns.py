@@ -176,7 +176,7 @@ def close(session: Session) -> Directive:
         return DONE
     status = obj.status
     if session.sandbox is not None or "sandbox" in status:
-        status = {**status, "sandbox": {**status.get("sandbox", {}), "phase": "Deleted"}}
+        status = projection.without_sandbox(status)
     if head.stop is not None and status.get("phase") not in projection.FINAL_PHASES:
         status = projection.canceled(status, head.stop.reason, now)
     session.object = obj
@@ -188,13 +188,15 @@ def close(session: Session) -> Directive:
 def rest(session: Session, decision: Rest) -> Directive | None:
     """Lets the line go until something from outside moves it on; shows what it waits for."""
     status = session.object.status
-    operations = ()
+    shown = status
     if (status.get("phase"), status.get("reason")) != ("Waiting", decision.reason):
         unresolved = _unresolved(session) if decision.reason == "NeedsResolution" else None
         shown = projection.waiting(
             status, decision.reason, WAITS.get(decision.reason, decision.reason), unresolved
         )
-        operations = session.projected(shown)
+    if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
+        shown = projection.without_sandbox(shown)
+    operations = session.projected(shown) if shown != status else ()
     session.ports.journal.lines.rest(session.fence, session.conversation.bell, None, *operations)
     return REST
 

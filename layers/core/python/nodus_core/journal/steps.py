@@ -87,15 +87,22 @@ class Steps:
         return after
 
     def request_sandbox(
-        self, fence: Fence, conversation: Conversation, run: Run, task: Task, sandbox: Sandbox
+        self,
+        fence: Fence,
+        conversation: Conversation,
+        run: Run,
+        task: Task,
+        sandbox: Sandbox,
+        *,
+        more: Sequence[Operation] = (),
     ) -> tuple[Conversation, Run]:
         """Claims the start of a sandbox: its row, with its owner, exists before the provider makes it (FLD-10).
 
-        Condition: as `record`; the conversation's sandbox, if any, is the one seen: an earlier turn's, lost
-        since. Raises `ConditionFailed`.
+        Condition: as `record`; the conversation's sandbox, if any, is the one seen, which is gone. `more` is the
+        status projection. Raises `ConditionFailed`.
         """
         rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
-        claim = Changes(begun=(task,), more=rows)
+        claim = Changes(begun=(task,), more=(*rows, *more))
         after = self.record(fence, run, claim, name="request-sandbox")
         return _owning(conversation, sandbox), after
 

@@ -4,6 +4,8 @@ stop? ──► Cut ──► FinishTurn(canceled) ─┐
 no turn open ──► OpenTurn | Rest | End ─┤
 preparation:  StartSandbox ─► RunSetup ─► Route                 ├─► (ended) Release ─► Close
 rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─────┘
+               ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
+               └────────────────────────────────────────────────────────────────────────────┘
 """
 
 from collections.abc import Mapping
@@ -23,6 +25,12 @@ MOST_STEPS = 10_000
 RESERVED_STEPS = 10
 """Steps of one run's journal, and those kept for its end (NOD-078, NODQ-48)."""
 
+MOST_SANDBOXES = 4
+"""Sandboxes that one turn may start: its own, and three in the place of lost ones."""
+
+SANDBOX_GONE = "SandboxGone"
+"""The word on a step that never began because its sandbox was gone: it certainly had no effect."""
+
 CUT = "cut"
 """The word on a round whose reply was cut off."""
 
@@ -39,8 +47,8 @@ class Plan:
 class View:
     """What one decision is made from.
 
-    `tasks` holds, of the open run: the preparation, the last round and its calls, as far as they exist.
-    `prepared` says that an earlier turn has run the setup.
+    `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
+    far as they exist.
     """
 
     conversation: Conversation
@@ -48,7 +56,6 @@ class View:
     run: Run | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict[str, Task])
     sandbox: Sandbox | None = None
-    prepared: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Place:
-    """Begin calls of the last message that have not begun."""
+    """Begin calls of the last message that have not begun, or refuse them where the sandbox is gone."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -180,23 +187,44 @@ def _stopped(view: View) -> Decision:
 
 
 def _preparation(view: View, run: Run) -> Decision | None:
-    """Sandbox, setup and routing in this order; None when all three are done."""
-    sandbox = view.tasks.get(ids.SANDBOX)
-    if sandbox is None and run.rounds == 0 and not is_up(view.sandbox):
-        return StartSandbox(None)
-    if sandbox is not None and sandbox.state is TaskState.RUNNING:
-        return StartSandbox(sandbox)
-    if sandbox is not None and sandbox.state is TaskState.FAILED:
+    """Sandbox, setup and routing in this order; None when all three are done.
+
+    A sandbox of an earlier turn that is still there has been set up.
+    """
+    step = view.tasks.get(ids.sandbox_key(run.sandboxes))
+    if step is None and run.rounds == 0 and not is_up(view.sandbox):
+        return _another_sandbox(run)
+    if step is not None and step.state is TaskState.RUNNING:
+        return StartSandbox(step)
+    if step is not None and step.state is TaskState.FAILED:
         return _failed("SandboxStartFailed")
-    if view.plan.setup and not view.prepared:
-        setup = view.tasks.get(ids.SETUP)
-        if setup is None or setup.state is TaskState.RUNNING:
-            return RunSetup(setup)
-        if setup.state is TaskState.UNCERTAIN:
-            return Rest("NeedsResolution")
-        if setup.state is not TaskState.COMPLETED:
-            return _failed("SetupFailed")
+    needed = _setup(view, run) if step is not None and view.plan.setup else None
+    if needed is not None:
+        return needed
     return _routing(view) if view.plan.routed else None
+
+
+def _setup(view: View, run: Run) -> Decision | None:
+    """The setup in the sandbox that the run started last; None when it is done."""
+    setup = view.tasks.get(ids.setup_key(run.sandboxes))
+    if setup is None:
+        return RunSetup(None) if is_up(view.sandbox) else _another_sandbox(run)
+    if setup.state is TaskState.RUNNING:
+        return RunSetup(setup)
+    if setup.state is TaskState.UNCERTAIN:
+        return Rest("NeedsResolution")
+    if setup.state is TaskState.COMPLETED:
+        return None
+    return _another_sandbox(run) if _never_began(setup) else _failed("SetupFailed")
+
+
+def _another_sandbox(run: Run) -> Decision:
+    """A first sandbox, or one in the place of a lost one."""
+    return StartSandbox(None) if run.sandboxes < MOST_SANDBOXES else _failed("SandboxLost")
+
+
+def _never_began(task: Task | None) -> bool:
+    return task is not None and task.result is not None and task.result.error == SANDBOX_GONE
 
 
 def _routing(view: View) -> Decision | None:
@@ -208,7 +236,7 @@ def _routing(view: View) -> Decision | None:
 
 def _rounds(view: View, run: Run) -> Decision:
     if run.rounds == 0:
-        return Ask(1, None)
+        return Ask(1, None) if is_up(view.sandbox) else _another_sandbox(run)
     last = view.tasks[ids.round_key(run.rounds)]
     if last.state is TaskState.RUNNING:
         return Ask(run.rounds, last)
@@ -225,8 +253,6 @@ def _calls(view: View, run: Run, last: Task) -> Decision | None:
     if run.state is RunState.NEEDS_ATTENTION:
         return Rest("NeedsResolution")
     unplaced = tuple(call for call in last.calls if call.key not in view.tasks)
-    if unplaced and not is_up(view.sandbox):
-        return _failed("SandboxLost")
     return Place(unplaced) if unplaced else None
 
 
@@ -236,6 +262,9 @@ def _next_round(view: View, run: Run, last: Task) -> Decision:
         return _finish(view, TurnState.FAILED, "OutputLimitReached")
     if view.conversation.steps + run.seq >= MOST_STEPS - RESERVED_STEPS:
         return _failed("JournalLimitReached")
+    if not is_up(view.sandbox) and any(_never_began(view.tasks.get(call.key)) for call in last.calls):
+        # Only now: calls that were written for files that are gone must not meet an empty sandbox.
+        return _another_sandbox(run)
     if last.calls or was_cut:
         return Ask(run.rounds + 1, None)
     return _finish(view, TurnState.COMPLETED, None)

@@ -13,6 +13,7 @@ SANDBOX = "sandbox"
 SETUP = "setup"
 ROUTE = "route"
 
+_PREPARATION = re.compile(rf"^({SANDBOX}|{SETUP})\d*$")
 _CALL = re.compile(r"^r(\d+)t(\d+)$")
 _ROUND = re.compile(r"^r(\d+)$")
 
@@ -30,6 +31,22 @@ def run_id(conversation: str, turn: int) -> str:
 def sandbox_id(conversation: str, ordinal: int) -> str:
     """Uid of the n-th sandbox of a conversation (1 for the first)."""
     return f"{conversation}-s{ordinal}"
+
+
+def sandbox_key(number: int) -> str:
+    """Task key of the n-th sandbox step of a run: from 2 on, a sandbox in the place of one that was lost."""
+    return SANDBOX if number <= 1 else f"{SANDBOX}{number}"
+
+
+def setup_key(number: int) -> str:
+    """Task key of the setup in the sandbox of the run's n-th sandbox step."""
+    return SETUP if number <= 1 else f"{SETUP}{number}"
+
+
+def preparation(key: str) -> str | None:
+    """`SANDBOX` or `SETUP` for the key of such a step; None for other tasks."""
+    match = _PREPARATION.match(key)
+    return match.group(1) if match else None
 
 
 def round_key(number: int) -> str:
@@ -61,10 +78,12 @@ def round_of(key: str) -> int | None:
 def step_name(turn: int, key: str, tool: str | None, number: int) -> str:
     """Name under which a person sees a task (NODQ-86).
 
-    `number` counts the model rounds, or the tool calls, of the turn.
+    `number` counts the model rounds, or the tool calls, of the turn; of a sandbox and its setup, the sandboxes
+    of the conversation.
     """
-    if key in (SANDBOX, SETUP):
-        return key
+    prepares = preparation(key)
+    if prepares is not None:
+        return prepares if number == 1 else f"{prepares}.{number}"
     if key == ROUTE:
         return f"turn-{turn}.route"
     if _ROUND.match(key):

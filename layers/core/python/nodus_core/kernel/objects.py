@@ -185,6 +185,7 @@ class Run:
     """Head of one execution of a turn.
 
     `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
+    `sandboxes`, `rounds` and `calls` count steps of their kind;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
     `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
     """
@@ -199,6 +200,7 @@ class Run:
     spent: Decimal = ZERO
     version: int = 0
     seq: int = 0
+    sandboxes: int = 0
     rounds: int = 0
     calls: int = 0
     cut_rounds: int = 0

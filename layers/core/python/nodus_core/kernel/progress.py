@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
+from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.objects import ZERO, Attention, Observation, Run, Task, Usage
 from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskKind, TaskState
@@ -24,6 +25,7 @@ def begin(run: Run, tasks: Iterable[Task]) -> Run:
         version=run.version + 1,
         available=run.available - reserve,
         open=run.open | {task.key for task in begun},
+        sandboxes=run.sandboxes + sum(ids.preparation(task.key) == ids.SANDBOX for task in begun),
         rounds=max([run.rounds, *(task.number for task in begun if _is_round(task))]),
     )
 

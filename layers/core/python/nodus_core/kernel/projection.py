@@ -20,6 +20,9 @@ MOST_TURNS = 100
 MOST_UNRESOLVED = 20
 """Steps that stand in `status.unresolved`; the step list shows all that are `Uncertain`."""
 
+PENDING, RUNNING, DELETED = "Pending", "Running", "Deleted"
+"""Phases of a run's sandbox (NODQ-66)."""
+
 _OF_A_WAIT = ("reason", "message", "unresolved", "unresolvedCount")
 
 PHASES = {
@@ -59,7 +62,7 @@ def working(status: Status, turn: Turn) -> Status:
 
 
 def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, phase: str) -> Status:
-    """The sandbox came up, or went away. `phase` is `Pending`, `Running` or `Deleted`."""
+    """A sandbox is requested, or has come up."""
     return {
         **status,
         "attempts": conversation.attempts,
@@ -71,6 +74,11 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
         },
         "conditions": conditions(sandbox),
     }
+
+
+def without_sandbox(status: Status) -> Status:
+    """The run's sandbox is gone."""
+    return {**status, "sandbox": {**status.get("sandbox", {}), "phase": DELETED}}
 
 
 def conditions(sandbox: Sandbox) -> list[Status]:

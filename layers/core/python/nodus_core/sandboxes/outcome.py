@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from nodus_core.kernel.decide import SANDBOX_GONE
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import cut
 
@@ -48,9 +49,10 @@ LOST = Outcome(
 
 WITHDRAWN = Outcome(
     TaskState.FAILED,
-    "The sandbox was gone before this command could start. It had no effect.",
+    "The sandbox was gone before this could begin: it was not run and had no effect. A new sandbox takes its place. "
+    "Files and processes of the old one are gone; look at what is there, and decide anew.",
     is_error=True,
-    error="SandboxGone",
+    error=SANDBOX_GONE,
 )
 
 CANCELED = Outcome(TaskState.CANCELED, "Cancelled before it started.", is_error=True, error="Cancelled")
