@@ -71,7 +71,7 @@ def _headers(fault: Fault) -> dict[str, str]:
         headers["Location"] = fault.location
     if fault.retry_after is not None:
         headers["Retry-After"] = _retry_after(fault.retry_after)
-    return headers
+    return headers | dict(fault.headers)
 
 
 def _retry_after(text: str) -> str:

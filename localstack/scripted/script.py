@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
@@ -23,10 +23,14 @@ class BadScript(Exception):
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong on the wire. `times` limits how often (counted in the server); None is always."""
+    """What goes wrong on the wire. `times` limits how often (counted in the server); None is always.
+
+    `headers` stand in the answer beside, or in place of, those that it has by itself.
+    """
 
     status: int | None = None
     retry_after: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
     body: str | None = None
     delay_s: float = 0
@@ -225,6 +229,9 @@ def _fault(data: object, where: str) -> Fault:
     for key in ("retry_after", "location", "body"):
         if fields.get(key) is not None:
             fields[key] = str(fields[key])
+    if not isinstance(fields.get("headers", {}), Mapping):
+        raise BadScript(f"{where}.headers: must be a mapping from names to values")
+    fields["headers"] = {str(name): str(value) for name, value in fields.get("headers", {}).items()}
     fields["delay_s"] = _number(fields.get("delay_s", 0), f"{where}.delay_s", float)
     return Fault(**fields)
 

@@ -1,6 +1,7 @@
 """Model servers on loopback for the provider tests: the scripted one, and one that says prepared bytes."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -111,4 +112,30 @@ def prepared_server() -> Iterator[Prepared]:
             yield prepared
         finally:
             server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def dripping_server(head: bytes, drip: bytes, pause_s: float) -> Iterator[str]:
+    """A server that answers with `head` at once, and from then on with one `drip` after each pause, without end."""
+    over = threading.Event()
+
+    def drips(connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65536)
+                connection.sendall(head)
+                while not over.wait(pause_s):
+                    connection.sendall(drip)
+            except OSError:
+                return  # the client has gone
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(_PATIENCE_S)
+        thread = threading.Thread(target=lambda: drips(listening.accept()[0]))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            over.set()
             thread.join()

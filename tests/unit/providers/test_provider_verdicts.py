@@ -24,6 +24,8 @@ def now() -> datetime:
         (500, ModelUnavailable),
         (503, ModelUnavailable),
         (529, ModelUnavailable),
+        (521, ModelUnavailable),
+        (520, ModelOutcomeUnknown),
         (408, ModelOutcomeUnknown),
         (502, ModelOutcomeUnknown),
         (504, ModelOutcomeUnknown),
@@ -95,12 +97,38 @@ def test_odd_error_bodies_are_told_too(body: str) -> None:
     assert isinstance(status_error(SCENE, 400, {}, body, now), ModelRefusedRequest)
 
 
-def test_an_error_inside_a_success_is_one_only_without_a_reply() -> None:
-    assert error_inside(SCENE, '{"error": null, "choices": [1]}', now) is None
-    assert error_inside(SCENE, '{"error": {"message": "x"}, "choices": [1]}', now) is None
-    assert isinstance(error_inside(SCENE, '{"error": {"code": 503}}', now), ModelUnavailable)
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ('{"code": 503}', ModelUnavailable),
+        ('{"code": "429"}', ModelUnavailable),
+        ('{"type": "overloaded_error", "message": "busy"}', ModelUnavailable),
+        ('{"code": "rate_limit_exceeded"}', ModelUnavailable),
+        ('{"type": "timeout_error"}', ModelOutcomeUnknown),
+        ('{"code": 429, "type": "insufficient_quota"}', ModelRefusedRequest),
+        ('{"code": 99999999999999999999}', ModelRefusedRequest),
+        ('"no such model"', ModelRefusedRequest),
+    ],
+)
+def test_an_error_inside_a_success_is_what_its_code_or_word_says(error: str, kind: type[Exception]) -> None:
+    for body in (f'{{"error": {error}}}', f'{{"choices": [{{"error": {error}}}]}}'):
+        assert type(error_inside(SCENE, {}, body, now)) is kind
+
+
+def test_an_error_inside_a_success_may_name_a_waiting_time() -> None:
+    error = error_inside(SCENE, {"retry-after": "7"}, '{"error": {"code": 429}}', now)
+    assert isinstance(error, ModelUnavailable)
+    assert error.retry_after == 7
+
+
+@pytest.mark.parametrize(
+    "body", ['{"error": null}', '{"error": ""}', '{"error": 5}', "[]", '{"choices": [5]}']
+)
+def test_a_body_without_an_error_holds_none(body: str) -> None:
+    assert error_inside(SCENE, {}, body, now) is None
 
 
 def test_a_body_that_begins_like_json_may_have_been_cut() -> None:
     assert isinstance(unreadable(SCENE, ' {"content": [', "cut"), ModelOutcomeUnknown)
+    assert isinstance(unreadable(SCENE, " \n", "nothing"), ModelOutcomeUnknown)
     assert isinstance(unreadable(SCENE, "<html>", "no JSON"), ModelRefusedRequest)

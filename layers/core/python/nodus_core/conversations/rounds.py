@@ -196,8 +196,8 @@ def credible(request: ModelRequest, usage: ProviderUsage | None) -> ProviderUsag
     """The usage, unless it says more than the call can have taken: then it is unknown, and the reserve is booked."""
     if usage is None or usage.output_tokens > request.output_limit:
         return None
-    window = request.target.context_window
-    return None if window is not None and usage.prompt_tokens > window else usage
+    most = request.target.context_window or pricing.most_input_tokens(request)
+    return usage if usage.prompt_tokens <= most else None
 
 
 def cut_reply(session: Session, done: Task) -> None:

@@ -17,4 +17,10 @@ def anthropic_sender(credential: Credential, timeouts: Timeouts) -> SdkSender:
         max_retries=0,
         http_client=http_client(anthropic.DefaultHttpxClient, credential.base_url, timeouts),
     )
-    return SdkSender(client, "/v1/messages", anthropic.APIStatusError, anthropic.APIConnectionError)
+    return SdkSender(
+        client,
+        "/v1/messages",
+        anthropic.APIStatusError,
+        anthropic.APIConnectionError,
+        seconds=timeouts.connect + timeouts.reply,
+    )

@@ -3,8 +3,10 @@
 Imports httpx2: import this module only when a call is about to be made.
 """
 
+import queue
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,14 +62,24 @@ class SdkSender:
     """
 
     def __init__(
-        self, client: Any, path: str, status_error: type[Exception], connection_error: type[Exception]
+        self,
+        client: Any,
+        path: str,
+        status_error: type[Exception],
+        connection_error: type[Exception],
+        *,
+        seconds: float,
     ) -> None:
         self._client = client
         self._path = path
+        self._seconds = seconds
         self._status_error = status_error
         self._connection_error = connection_error
 
     def send(self, body: bytes) -> Answer:
+        return _within(self._seconds, lambda: self._send(body))
+
+    def _send(self, body: bytes) -> Answer:
         try:
             response: httpx2.Response = self._client.post(self._path, content=body, cast_to=httpx2.Response)
         except self._status_error as error:
@@ -79,6 +91,31 @@ class SdkSender:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _within(seconds: float, send: Callable[[], Answer]) -> Answer:
+    """What `send` gives, or a failure once it has taken `seconds`; it then goes on by itself until it ends.
+
+    Every read has a time-out of its own only: a server that drips its headers, or goes silent in its last moment,
+    would hold the caller far beyond the time that its invocation has.
+    """
+    done: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            done.put(send())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised in the caller's thread
+            done.put(error)
+
+    threading.Thread(target=work, name="model-call", daemon=True).start()
+    try:
+        outcome = done.get(timeout=seconds)
+    except queue.Empty:
+        late = httpx2.ReadTimeout(f"the answer took longer than {seconds:g} s")
+        raise ConnectionFailure(late, sent=True) from None
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 class _Bounded(httpx2.SyncByteStream):

@@ -54,8 +54,8 @@ class HttpModels:
         try:
             return decode_reply(request, answer.body)
         except BadJson as error:
-            found = error_inside(scene, answer.text, self._now) or unreadable(scene, answer.text, str(error))
-            raise found from None
+            found = error_inside(scene, answer.headers, answer.text, self._now)
+            raise (found or unreadable(scene, answer.text, str(error))) from None
 
     def close(self) -> None:
         """Closes all connections; a later call opens new ones."""

@@ -17,4 +17,10 @@ def openai_sender(credential: Credential, timeouts: Timeouts) -> SdkSender:
         max_retries=0,
         http_client=http_client(openai.DefaultHttpxClient, credential.base_url, timeouts),
     )
-    return SdkSender(client, "/chat/completions", openai.APIStatusError, openai.APIConnectionError)
+    return SdkSender(
+        client,
+        "/chat/completions",
+        openai.APIStatusError,
+        openai.APIConnectionError,
+        seconds=timeouts.connect + timeouts.reply,
+    )

@@ -24,7 +24,7 @@ class Answer:
     @property
     def text(self) -> str:
         """The body for reading by people; what is no UTF-8 shows as U+FFFD."""
-        return self.body.decode(errors="replace")
+        return self.body.decode("utf-8-sig", errors="replace")
 
 
 class ConnectionFailure(Exception):

@@ -18,11 +18,26 @@ from nodus_core.inference.errors import (
 from nodus_core.kernel.errors import NodusError
 from nodus_core.kernel.text import cut
 
-_UNAVAILABLE = frozenset({429, 500, 503, 529})
-"""The provider itself says that it did not make this reply."""
+_UNAVAILABLE = frozenset({425, 429, 500, 503, 521, 522, 523, 525, 526, 529, 530})
+"""The provider itself says that it did not make this reply, or somebody on the way that it was not reached."""
 
-_UNKNOWN = frozenset({408, 502, 504, 524})
+_UNKNOWN = frozenset({408, 502, 504, 520, 524})
 """Somebody on the way gave up waiting; the provider may have made, and billed, the reply."""
+
+_STATUS_OF = {
+    "api_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "overloaded": 529,
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "timeout_error": 504,
+    "too_many_requests": 429,
+    "unavailable": 503,
+}
+"""The status of an error that came with status 200, by its word; any other is a refusal."""
 
 _EXHAUSTED = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "quota_exceeded", "billing_error"}
@@ -84,20 +99,42 @@ def connection_error(scene: Scene, cause: BaseException | None, *, sent: bool) -
     return ModelUnavailable(f"{scene.endpoint} could not be reached for a call of {scene.model}: {why}")
 
 
-def error_inside(scene: Scene, body: str, now: Callable[[], datetime]) -> NodusError | None:
-    """The error in the body of an answer with status 200: some gateways pass a provider's failure on like that."""
+def error_inside(
+    scene: Scene, headers: Mapping[str, str], body: str, now: Callable[[], datetime]
+) -> NodusError | None:
+    """The error in the body of an answer with status 200: some gateways pass a provider's failure on like that,
+    in place of the reply, or of its only choice."""
     data = _object(body)
-    error = data.get("error")
-    if not isinstance(error, Mapping) or data.get("choices") or data.get("content"):
+    error = data.get("error") or _object_in(data.get("choices")).get("error")
+    if isinstance(error, str) and error.strip():
+        error = {"message": error}
+    if not isinstance(error, Mapping):
         return None
-    code = error.get("code")
-    status = code if isinstance(code, int) and 400 <= code < 600 else 400
-    return status_error(scene, status, {}, body, now)
+    return status_error(scene, _status(error), headers, json.dumps({"error": error}), now)
+
+
+def _object_in(choices: object) -> Mapping[str, Any]:
+    first: object = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, Mapping) else {}
+
+
+def _status(error: Mapping[str, Any]) -> int:
+    """The HTTP status that an error's code or word stands for; 400 for one that says neither."""
+    for name in ("status", "code"):
+        given = error.get(name)
+        number = int(given) if isinstance(given, str) and given.isdecimal() and len(given) == 3 else given
+        if isinstance(number, int) and 400 <= number < 600:
+            return number
+    words = [word.lower() for word in (error.get("type"), error.get("code")) if isinstance(word, str)]
+    return next((_STATUS_OF[word] for word in words if word in _STATUS_OF), 400)
 
 
 def unreadable(scene: Scene, body: str, why: str) -> NodusError:
-    """The error for a body of status 200 that is no reply: cut off, or no model at all at that address."""
-    if body.lstrip().startswith("{"):
+    """The error for a body of status 200 that is no reply: cut off, or no model at all at that address.
+
+    Also an empty one may have been cut off: nothing in it says that no model was asked.
+    """
+    if not body.strip() or body.lstrip().startswith("{"):
         return ModelOutcomeUnknown(
             f"{scene.endpoint} answered a call of {scene.model} with a body that cannot be read: {scene.clean(why)}"
         )

@@ -5,7 +5,7 @@ Assistant messages of the same provider go back as the very text that came (see 
 
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.wires import anthropic, openai
-from nodus_core.inference.wires.json_text import BadJson, mend_surrogates
+from nodus_core.inference.wires.json_text import BadJson, check_nesting, mend_surrogates
 
 __all__ = ["BadJson", "decode_reply", "encode_request"]
 
@@ -22,5 +22,6 @@ def decode_reply(request: ModelRequest, body: bytes) -> ModelReply:
     """
     # A few servers cut a character in two; U+FFFD there loses less than the whole reply would.
     text = mend_surrogates(body.decode("utf-8-sig", errors="replace"))
+    check_nesting(text)
     wire = anthropic if request.target.wire == "anthropic" else openai
     return wire.decode(request, text)

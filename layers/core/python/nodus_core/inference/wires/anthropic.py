@@ -29,7 +29,7 @@ from nodus_core.inference.wires.json_text import (
     parse,
 )
 from nodus_core.inference.wires.memo import Memo
-from nodus_core.inference.wires.tokens import token_count
+from nodus_core.inference.wires.tokens import counts, token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
 _REPLIES: Memo[str | None] = Memo()
@@ -58,7 +58,7 @@ def decode(request: ModelRequest, text: str) -> ModelReply:
 
     Raises: BadJson when the body is not a message of this format.
     """
-    body = members(text)
+    body = members(text, lenient=True)
     if "content" not in body:
         raise BadJson("the body has no `content`")
     raw = _array(body["content"])
@@ -198,8 +198,8 @@ def _word(text: str | None) -> str:
 
 
 def _usage(text: str | None) -> Usage | None:
-    counted = parse(text) if text is not None else None
-    if not isinstance(counted, dict):
+    counted = counts(text)
+    if counted is None:
         return None
     tokens = [
         token_count(counted.get("input_tokens")),

@@ -18,7 +18,13 @@ _SUSPECT = re.compile(
     r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]|\\\\u[dD][89a-fA-F]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NESTING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)
 _LONE_LENGTH = len(r"\ud83c")
+
+
+MOST_NESTED = 128
+"""Levels of arrays and objects within each other. The parser's own bound is what is left of the stack, so that a
+reply might be read when it comes and not be readable when it is to go back."""
 
 
 class BadJson(ValueError):
@@ -31,24 +37,44 @@ def _refuse_constant(word: str) -> NoReturn:
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _STRICT = json.JSONDecoder(parse_constant=_refuse_constant)
+_LENIENT = json.JSONDecoder(parse_int=str)
 
 
 def parse(text: str) -> Any:
     """The value of a JSON text. Raises: BadJson, also for NaN, absurd nesting and absurd numbers."""
+    check_nesting(text)
     value, end = _scan(text, _skip(text, 0))
     if _skip(text, end) != len(text):
         raise BadJson(f"something follows the JSON value at character {end}")
     return value
 
 
-def members(text: str) -> dict[str, str]:
-    """The members of an object, each value as the text that stands there. Raises: BadJson."""
-    return {parse(key): value for key, value in _parts(text, "{", "}")}
+def members(text: str, *, lenient: bool = False) -> dict[str, str]:
+    """The members of an object, each value as the text that stands there. Raises: BadJson.
+
+    `lenient`: values may hold NaN, Infinity and numbers of any length, for whoever parses only those it needs.
+    """
+    return {parse(key): value for key, value in _parts(text, "{", "}", _LENIENT if lenient else _STRICT)}
 
 
-def elements(text: str) -> list[str]:
-    """The elements of an array, each as the text that stands there. Raises: BadJson."""
-    return [value for _, value in _parts(text, "[", "]")]
+def elements(text: str, *, lenient: bool = False) -> list[str]:
+    """The elements of an array, each as the text that stands there. Raises: BadJson. `lenient` as in `members`."""
+    return [value for _, value in _parts(text, "[", "]", _LENIENT if lenient else _STRICT)]
+
+
+def check_nesting(text: str) -> None:
+    """Raises BadJson for a text whose arrays and objects are nested too deeply, whatever else is wrong with it."""
+    if text.count("[") + text.count("{") <= MOST_NESTED:
+        return
+    depth = 0
+    for found in _NESTING.finditer(text):
+        sign = found.group()
+        if sign in "[{":
+            depth += 1
+        elif sign in "]}":
+            depth -= 1
+        if depth > MOST_NESTED:
+            raise BadJson(f"nested more than {MOST_NESTED} levels deep")
 
 
 def object_text(parts: Iterable[tuple[str, str]]) -> str:
@@ -79,7 +105,7 @@ def _mended(found: re.Match[str]) -> str:
     return "\\ufffd" if len(escape) == _LONE_LENGTH else escape
 
 
-def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+def _parts(text: str, opening: str, closing: str, decoder: json.JSONDecoder) -> Iterator[tuple[str, str]]:
     """Pairs of texts: key and value of an object's members; an empty key and the value of an array's."""
     at = _expect(text, _skip(text, 0), opening)
     if text[at : at + 1] == closing:
@@ -93,7 +119,7 @@ def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
             if not key.startswith('"'):
                 raise BadJson(f"expected a name at character {at}")
             at = _expect(text, _skip(text, end), ":")
-        _, end = _scan(text, at)
+        _, end = _scan(text, at, decoder)
         yield key, text[at:end]
         at = _skip(text, end)
         if text[at : at + 1] == closing:
@@ -102,9 +128,9 @@ def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
         at = _expect(text, at, ",")
 
 
-def _scan(text: str, at: int) -> tuple[Any, int]:
+def _scan(text: str, at: int, decoder: json.JSONDecoder = _STRICT) -> tuple[Any, int]:
     try:
-        return _STRICT.raw_decode(text, at)
+        return decoder.raw_decode(text, at)
     except (ValueError, RecursionError) as error:
         raise BadJson(str(error) or type(error).__name__) from error
 

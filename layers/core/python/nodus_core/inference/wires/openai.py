@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from nodus_core.inference.exchange import (
     AssistantMessage,
@@ -31,7 +30,7 @@ from nodus_core.inference.wires.json_text import (
     parse,
 )
 from nodus_core.inference.wires.memo import Memo
-from nodus_core.inference.wires.tokens import token_count
+from nodus_core.inference.wires.tokens import counts, token_count
 from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
 
 _REPLIES: Memo[str] = Memo()
@@ -56,11 +55,13 @@ def decode(request: ModelRequest, text: str) -> ModelReply:
 
     Raises: BadJson when the body is not a completion of this format.
     """
-    body = members(text)
-    choices = elements(body.get("choices", "[]"))
+    body = members(text, lenient=True)
+    choices = elements(body.get("choices", "[]"), lenient=True)
     if not choices:
         raise BadJson("the body has no `choices`")
-    choice = members(choices[0])
+    choice = members(choices[0], lenient=True)
+    if parse(choice.get("error", "null")):
+        raise BadJson("the choice holds an error in place of a reply")
     raw = choice.get("message", "null")
     message = members(raw)
     usage = _usage(body.get("usage"))
@@ -130,11 +131,18 @@ def _native(message: AssistantMessage) -> str:
             fixed["tool_calls"] = array_text(_call(call.id, call) for call in message.calls)
     else:
         fixed.pop("tool_calls", None)
-        if parse(parts.get("content", "null")) is None:
-            fixed["content"] = dump(message.text)
+    if not _may_return(parse(parts.get("content", "null")), alone=not message.calls):
+        fixed["content"] = dump(message.text)
     if parse(parts.get("role", "null")) != "assistant":
         fixed["role"] = '"assistant"'
     return message.raw if fixed == parts else object_text(fixed.items())
+
+
+def _may_return(content: object, *, alone: bool) -> bool:
+    """Whether the format takes this content back: a text, parts, or none where calls stand beside it."""
+    if isinstance(content, list):
+        return all(isinstance(part, dict) for part in content)
+    return isinstance(content, str) or (content is None and not alone)
 
 
 def _foreign(turn: Replied) -> str:
@@ -203,8 +211,8 @@ def _shown(content: object) -> str:
 
 
 def _usage(text: str | None) -> Usage | None:
-    counted: Any = parse(text) if text is not None else None
-    if not isinstance(counted, dict):
+    counted = counts(text)
+    if counted is None:
         return None
     prompt, output = token_count(counted.get("prompt_tokens")), token_count(counted.get("completion_tokens"))
     if prompt is None or output is None:
