@@ -156,12 +156,12 @@ def end(world: World, sandbox: str) -> None:
 
 
 def busy_provider(crash: CrashPoints | None) -> World:
-    """The provider asks for 40 s of patience once."""
+    """The provider asks for 40 s of patience once, of everybody who has its key."""
     asked: list[ModelRequest] = []
 
     def script(request: ModelRequest, number: int) -> Step:
         asked.append(request)
-        return ModelUnavailable("busy", 40.0) if len(asked) == 1 else ANSWER
+        return ModelUnavailable("busy", 40.0, busy=True) if len(asked) == 1 else ANSWER
 
     world = World(script, crash=crash)
     world.admit()

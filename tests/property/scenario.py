@@ -102,7 +102,7 @@ def _trouble(word: str) -> BaseException:
         case "busy":
             return ModelUnavailable("busy", 2.0)
         case "away":
-            return ModelUnavailable("away", 45.0)
+            return ModelUnavailable("away", 45.0, busy=True)
         case _:
             return ModelOutcomeUnknown("cut off")
 

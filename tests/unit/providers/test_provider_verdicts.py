@@ -44,6 +44,14 @@ def test_each_status_has_its_meaning(status: int, kind: type[Exception]) -> None
     assert "m-1" in str(error)
 
 
+@pytest.mark.req("FLD-04")
+def test_only_what_holds_for_every_call_with_the_key_lets_all_wait() -> None:
+    busy = [
+        status for status in range(400, 600) if getattr(status_error(SCENE, status, {}, "", now), "busy", 0)
+    ]
+    assert busy == [429, 503, 529]
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [

@@ -29,6 +29,10 @@ class Models(Protocol):
         """Where routing calls go."""
         ...
 
+    def gate(self, target: Target) -> str:
+        """A name of the endpoint and key that the target's calls share: those wait together (FLD-04)."""
+        ...
+
     def call(self, request: ModelRequest) -> ModelReply:
         """One call. Raises the errors of `inference.errors`."""
         ...

@@ -3,25 +3,29 @@
 import json
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
-from nodus_core.conversations import calls, commands
+from nodus_core.conversations import calls, commands, cooling
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.transcript import Transcript, read_transcript
-from nodus_core.conversations.turns import rest, wait_until
+from nodus_core.conversations.turns import MESSAGE_LIMIT, rest, wait_until
 from nodus_core.inference import pricing
 from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.exchange import Usage as ProviderUsage
 from nodus_core.journal.steps import Changes
-from nodus_core.kernel import ids
+from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import CUT, Rest
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task, Usage
 from nodus_core.kernel.progress import fits
+from nodus_core.kernel.projection import MODEL_UNAVAILABLE as UNAVAILABLE
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.kernel.text import cut
+from nodus_core.kernel.times import stamp
 from nodus_core.sandboxes.tools import TOOLS
 
 MOST_ATTEMPTS = 8
@@ -31,7 +35,7 @@ LONGEST_INLINE_WAIT_S = 10.0
 """Seconds of a provider's waiting time that a worker sits out; longer ones let the line rest (FLD-04)."""
 
 LONGEST_WAIT_S = 3600.0
-"""Seconds of a provider's waiting time beyond which the turn is given up rather than held with its sandbox."""
+"""Seconds that one call waits for its provider; then the turn is given up rather than held with its sandbox."""
 
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
@@ -106,12 +110,14 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
             return rest(session, Rest("MaxCostReached"))
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
+        if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
+            return _hold(session, task, seconds)
         if task.attempt >= MOST_ATTEMPTS:
-            fail(
-                session, task, "ModelUnavailable", "Its workers died before they could record a reply.", None
-            )
+            fail(session, task, UNAVAILABLE, "Its workers died before they could record a reply.", None)
             return None
         task = session.retake(task, resent=task.claim is not None)
+    if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
+        return _hold(session, task, seconds)
     return _call(session, task, request or sealed(session, number))
 
 
@@ -133,22 +139,53 @@ def wait_for_model(
     """Waits as the provider asks, then lets the call be made again, at most eight times in all."""
     log.warning("model call %s/%s, attempt %s: %s", task.run, task.key, task.attempt, error)
     may_have_run = isinstance(error, ModelOutcomeUnknown)
-    too_long = isinstance(error, ModelUnavailable) and (error.retry_after or 0) > LONGEST_WAIT_S
-    if task.attempt >= MOST_ATTEMPTS or too_long:
-        fail(session, task, "ModelUnavailable", str(error), None if task.resent or may_have_run else ZERO)
+    delay = _delay(task, error)
+    if isinstance(error, ModelUnavailable) and error.busy:
+        cooling.cool(session, Selection.of(session.open_run).target, delay)
+    if task.attempt >= MOST_ATTEMPTS or delay > LONGEST_WAIT_S:
+        fail(session, task, UNAVAILABLE, str(error), None if task.resent or may_have_run else ZERO)
         return None
-    delay = min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
-    if isinstance(error, ModelUnavailable) and error.retry_after is not None:
-        delay = max(error.retry_after, FIRST_DELAY_S)
+    delay += cooling.spread(task, delay)
     # Shown on the step while it is tried again: what keeps it, and how often it was tried.
-    task = replace(
-        task, result=Result(text=session.keep(str(error)), is_error=True, error="ModelUnavailable")
-    )
+    task = replace(task, result=Result(text=session.keep(str(error)), is_error=True, error=UNAVAILABLE))
     if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
         session.ports.clock.sleep(delay)
         session.retake(task, resent=may_have_run)
         return None
-    session.let_go(replace(task, resent=task.resent + 1) if may_have_run else task)
+    return _let_go(
+        session, replace(task, resent=task.resent + 1) if may_have_run else task, delay, str(error)
+    )
+
+
+def _delay(task: Task, error: ModelUnavailable | ModelOutcomeUnknown) -> float:
+    """Seconds that the provider named, else ever more of them."""
+    if isinstance(error, ModelUnavailable) and error.retry_after is not None:
+        return max(error.retry_after, FIRST_DELAY_S)
+    return min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
+
+
+def _hold(session: Session, task: Task, seconds: float) -> Directive | None:
+    """Another call with this endpoint and key was asked to wait: this one waits too, and is not made."""
+    waited = (session.ports.clock.now() - task.started_at).total_seconds()
+    if waited + seconds > LONGEST_WAIT_S:
+        text = f"The provider takes no call with this key for {seconds:.0f} s more; this one was not made."
+        nobody_made_it = task.claim is None or task.key in session.fresh
+        fail(session, task, UNAVAILABLE, text, ZERO if nobody_made_it and not task.resent else None)
+        return None
+    delay = seconds + cooling.spread(task, seconds)
+    if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
+        session.ports.clock.sleep(delay)
+        return None
+    if task.key not in session.fresh:
+        return wait_until(session, delay)
+    return _let_go(session, task, delay, "The provider has asked all calls with this key to wait.")
+
+
+def _let_go(session: Session, task: Task, delay: float, why: str) -> Directive | None:
+    """Waits without a worker; the run shows for what, and until when."""
+    until = stamp(session.ports.clock.now() + timedelta(seconds=delay))
+    message = f"The model is asked again at {until}. {cut(why, MESSAGE_LIMIT)}"
+    session.let_go(task, projection.held_up(session.object.status, UNAVAILABLE, message))
     return wait_until(session, delay)
 
 

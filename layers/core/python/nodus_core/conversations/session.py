@@ -12,21 +12,24 @@ from nodus_core.conversations.context import Context
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.transcript import Transcript
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.objects import next_version, projection
+from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import projection as show
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import ids
+from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import Decision, Plan, View, decide
 from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
 from nodus_core.kernel.progress import begin, settle
-from nodus_core.kernel.projection import resumed
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import Text
 
 STUCK = "InternalError"
 """The reason shown while workers keep failing over a run."""
+
+PASSING = frozenset({STUCK, projection.MODEL_UNAVAILABLE})
+"""Reasons of a run that goes on by itself: none is shown any more once it does."""
 
 
 @dataclass
@@ -137,11 +140,7 @@ class Session:
 
         A run that was shown as stuck goes on from here.
         """
-        shown = self.object.status if status is None else status
-        if shown.get("reason") == STUCK:
-            shown = resumed(shown)
-        if shown is not self.object.status:
-            changes = replace(changes, more=(*changes.more, *self.projected(shown)))
+        changes = replace(changes, more=(*changes.more, *self._shows(status)))
         self.run = self.ports.journal.steps.record(self.fence, self.open_run, changes)
         self._follow((*changes.settled, *changes.begun))
         self.fresh |= {task.key for task in changes.begun}
@@ -156,13 +155,16 @@ class Session:
         again = replace(
             task, attempt=task.attempt + 1, resent=task.resent + (1 if resent else 0), claim=self.claim()
         )
-        self._replace(task, again)
+        self._replace(task, again, *self._shows(None))
         self.fresh.add(again.key)
         return again
 
-    def let_go(self, task: Task) -> None:
-        """Nobody tries this open task now: the worker that takes it up again has not interrupted anything."""
-        self._replace(task, replace(task, claim=None))
+    def let_go(self, task: Task, status: dict[str, Any]) -> None:
+        """Nobody tries this open task now: the worker that takes it up again has not interrupted anything.
+
+        `status` shows what it waits for.
+        """
+        self._replace(task, replace(task, claim=None), *self.projected(status))
         self.fresh.discard(task.key)
 
     def failure(self, task: Task, error: str, text: str) -> Task:
@@ -174,8 +176,8 @@ class Session:
             result=Result(text=self.keep(text), is_error=True, error=error),
         )
 
-    def _replace(self, old: Task, new: Task) -> None:
-        self.run = self.ports.journal.steps.retake(self.fence, self.open_run, old, new)
+    def _replace(self, old: Task, new: Task, *more: Operation) -> None:
+        self.run = self.ports.journal.steps.retake(self.fence, self.open_run, old, new, *more)
         self._follow((new,))
 
     def claim(self) -> Claim:
@@ -193,6 +195,13 @@ class Session:
     def text(self, text: Text) -> str:
         return self.ports.payloads.get(self.scope, text)
 
+    def _shows(self, status: dict[str, Any] | None) -> tuple[Operation, ...]:
+        """What shows a status with a step that goes on, None: the present one, without a reason that has passed."""
+        shown = self.object.status if status is None else status
+        if shown.get("reason") in PASSING:
+            shown = projection.resumed(shown)
+        return () if shown is self.object.status else self.projected(shown)
+
     def projected(self, status: dict[str, Any], *, over: int | None = None) -> tuple[Operation, Operation]:
         """Operations that show `status`; take effect with the commit they are part of.
 
@@ -200,7 +209,7 @@ class Session:
         """
         now = self.ports.clock.now()
         self.object = replace(self.object, status=status, version=next_version(self.object.version, now))
-        return projection(self.object, now, over=over)
+        return show(self.object, now, over=over)
 
 
 def owns(fence: Fence, head: Conversation) -> bool:

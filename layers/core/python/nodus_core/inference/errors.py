@@ -15,7 +15,14 @@ LONGEST_RETRY_AFTER_S = 86_400.0
 
 
 class ModelUnavailable(RetryableError):
-    """The provider did not take the call. `retry_after` is in seconds, None when it named no time."""
+    """The provider did not take the call. `retry_after` is in seconds, None when it named no time.
+
+    `busy`: it takes no call with this key now, so that every other one had better wait too (FLD-04).
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None, *, busy: bool = False) -> None:
+        super().__init__(message, retry_after)
+        self.busy = busy
 
 
 class ModelRefusedRequest(TerminalError):

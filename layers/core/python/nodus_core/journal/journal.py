@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
+from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
@@ -17,6 +18,7 @@ from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import (
     Command,
     Conversation,
+    Cooling,
     Input,
     Object,
     ObjectKey,
@@ -44,6 +46,7 @@ class Journal:
         self.turns = Turns(writer)
         self.steps = Steps(writer)
         self.sandboxes = Sandboxes(writer)
+        self.coolings = Coolings(writer)
 
     # --- resources ---
 
@@ -136,6 +139,11 @@ class Journal:
         for start in range(0, len(names), 100):
             wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
             yield from (from_row(Command, row) for row in self.store.get(wanted) if row is not None)
+
+    # --- models ---
+
+    def cooling(self, gate: str) -> Cooling | None:
+        return self._one(Cooling, keys.cooling_key(gate))
 
     # --- what is due ---
 

@@ -85,6 +85,10 @@ def receipt_key(key: str) -> Key:
     return Key(f"rcpt#{key}", "receipt")
 
 
+def cooling_key(gate: str) -> Key:
+    return Key(f"cool#{gate}", "until")
+
+
 def access_key(token_hash: str) -> Key:
     """A bearer key, by the sha256 of its token."""
     return Key(f"key#{token_hash}", "key")

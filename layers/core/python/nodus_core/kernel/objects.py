@@ -306,6 +306,14 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class Cooling:
+    """No call through a gate (an endpoint and a key, named by a hash) is made before `until` (FLD-04)."""
+
+    gate: str
+    until: datetime
+
+
+@dataclass(frozen=True)
 class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 

@@ -23,6 +23,9 @@ MOST_UNRESOLVED = 20
 PENDING, RUNNING, DELETED = "Pending", "Running", "Deleted"
 """Phases of a run's sandbox (NODQ-66)."""
 
+MODEL_UNAVAILABLE = "ModelUnavailable"
+"""Reason of a run whose model's provider takes no call now, and of one that has given up on that."""
+
 _OF_A_WAIT = ("reason", "message", "unresolved", "unresolvedCount")
 
 PHASES = {
@@ -108,6 +111,11 @@ def waiting(status: Status, reason: str, message: str, unresolved: list[Status] 
         **({"unresolved": entries[:MOST_UNRESOLVED]} if entries else {}),
         **({"unresolvedCount": len(entries)} if len(entries) > MOST_UNRESOLVED else {}),
     }
+
+
+def held_up(status: Status, reason: str, message: str) -> Status:
+    """The run cannot go on now, and will by itself."""
+    return {**_plain(status), "phase": "Running", "reason": reason, "message": message}
 
 
 def resumed(status: Status) -> Status:

@@ -1,5 +1,6 @@
 """The model port over HTTP: one call, once, to the endpoint of its target."""
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from nodus_core.inference.errors import ModelRefusedRequest
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target, Wire
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request
+from nodus_core.kernel.ids import digest
 from nodus_core.providers.credentials import Credential, Credentials
 from nodus_core.providers.posting import ConnectionFailure, Sender, Timeouts
 from nodus_core.providers.verdicts import Scene, connection_error, error_inside, status_error, unreadable
@@ -56,6 +58,12 @@ class HttpModels:
         except BadJson as error:
             found = error_inside(scene, answer.headers, answer.text, self._now)
             raise (found or unreadable(scene, answer.text, str(error))) from None
+
+    def gate(self, target: Target) -> str:
+        """Names the endpoint and key that the target's calls share, without showing the key."""
+        credential = self._credentials.get(target.endpoint)
+        told = [target.endpoint, *((credential.base_url, credential.api_key) if credential else ())]
+        return digest(json.dumps(told))
 
     def close(self) -> None:
         """Closes all connections; a later call opens new ones."""

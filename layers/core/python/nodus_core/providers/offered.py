@@ -42,6 +42,9 @@ class OfferedModels:
     def router(self) -> Target:
         return self._current().catalogue.router()
 
+    def gate(self, target: Target) -> str:
+        return self._current().models.gate(target)
+
     def call(self, request: ModelRequest) -> ModelReply:
         return self._current().models.call(request)
 

@@ -21,6 +21,9 @@ from nodus_core.kernel.text import cut
 _UNAVAILABLE = frozenset({425, 429, 500, 503, 521, 522, 523, 525, 526, 529, 530})
 """The provider itself says that it did not make this reply, or somebody on the way that it was not reached."""
 
+_BUSY = frozenset({429, 503, 529})
+"""What holds for every call with the same key, not for this one alone."""
+
 _UNKNOWN = frozenset({408, 502, 504, 520, 524})
 """Somebody on the way gave up waiting; the provider may have made, and billed, the reply."""
 
@@ -80,7 +83,7 @@ def status_error(
     if words & _EXHAUSTED:
         return ModelRefusedRequest(f"{said} (the quota is used up: check the account's billing)", status)
     if status in _UNAVAILABLE:
-        return ModelUnavailable(said, retry_after(headers, now))
+        return ModelUnavailable(said, retry_after(headers, now), busy=status in _BUSY)
     if status in _UNKNOWN:
         return ModelOutcomeUnknown(said)
     if 300 <= status < 400:

@@ -66,6 +66,9 @@ class ScriptedModels:
     def router(self) -> Target:
         return target("router")
 
+    def gate(self, target: Target) -> str:
+        return target.endpoint
+
     def call(self, request: ModelRequest) -> ModelReply:
         if request.target.family == "router":
             self.routings.append(request)

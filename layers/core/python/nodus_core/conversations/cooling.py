@@ -1,0 +1,38 @@
+"""Cooling times: when a provider asks one call to wait, all calls with that endpoint and key do (FLD-04)."""
+
+from datetime import timedelta
+
+from nodus_core.conversations.session import Session
+from nodus_core.inference.target import Target
+from nodus_core.kernel import ids
+from nodus_core.kernel.objects import Cooling, Task
+
+MOST_SPREAD_S = 30.0
+"""Seconds over which those that have waited together come back at most."""
+
+_SHARES = 2**32
+
+
+def left(session: Session, target: Target) -> float | None:
+    """Seconds until a call to the target may be made; None: now."""
+    cooling = session.ports.journal.cooling(session.ports.models.gate(target))
+    if cooling is None:
+        return None
+    seconds = (cooling.until - session.ports.clock.now()).total_seconds()
+    return seconds if seconds > 0 else None
+
+
+def cool(session: Session, target: Target, seconds: float) -> None:
+    """Lets all calls with the target's endpoint and key wait, whichever run and worker makes them."""
+    now = session.ports.clock.now()
+    until = now + timedelta(seconds=seconds)
+    session.ports.journal.coolings.cool(Cooling(session.ports.models.gate(target), until), now)
+
+
+def spread(task: Task, seconds: float) -> float:
+    """Seconds that a call waits beyond the common time, so that not all come back at one moment.
+
+    Each call has its own share of half the time, by its place in the journal.
+    """
+    share = int(ids.digest(f"{task.run}/{task.key}/{task.attempt}")[:8], 16) / _SHARES
+    return share * min(max(seconds / 2, 1.0), MOST_SPREAD_S)
