@@ -84,8 +84,10 @@ def logs(state: State, options: argparse.Namespace) -> int:
 
 def deploy(state: State, _options: argparse.Namespace) -> int:
     cloud = deployment.deploy(state, supervise.start(state))
+    tenant.fill_providers(state, cloud)  # before anything that a restart interrupted goes on
     supervise.warm(state)
     tenant.furnish(state, cloud)
+    deployment.sweep(cloud)
     print(f"api: {cloud.api_url}")
     return 0
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import boto3
+
 from localstack import supervise
 from localstack.bootstrap import usable_home
 from localstack.endpoints import Cloud
@@ -53,6 +55,12 @@ def deploy(state: State, cloud: Cloud) -> Cloud:
     stamp.write_text(wanted)
     print(f"deployed {', '.join(outputs)} in {time.monotonic() - begun:.0f} s", flush=True)
     return cloud
+
+
+def sweep(cloud: Cloud) -> None:
+    """Have the sweeper look now: what a stop has left due need not wait for its minute."""
+    client = boto3.client("lambda", **cloud.client_arguments())
+    client.invoke(FunctionName=cloud.output("SweeperFunctionName"), InvocationType="Event")
 
 
 def build_layers(state: State) -> None:

@@ -1,4 +1,4 @@
-"""What a fresh deployment needs before a person can use it: providers' keys, organization, project, key."""
+"""What a fresh deployment needs before a person can use it: providers' keys, then organization, project, key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def furnish(state: State, cloud: Cloud) -> None:
     Raises:
         ProcessError: the app refused an operation; the message says which.
     """
-    fill_providers(state, cloud)
     admin(cloud, operation="CreateOrganization", organization=ORGANIZATION)
     admin(cloud, operation="CreateProject", organization=ORGANIZATION, project=PROJECT)
     admin(cloud, operation="PublishTemplates")

@@ -81,6 +81,7 @@ class ServiceStack(Stack):
             "LinkApiStage": LINK_STAGE,
             "ClusterName": around.sandboxes.name,
             "AdminFunctionName": functions.admin.function.function_name,
+            "SweeperFunctionName": functions.sweeper.function.function_name,
             "FunctionNames": ",".join(each.function.function_name for each in functions.all),
             "LineMachineArn": functions.machine.state_machine_arn,
         }

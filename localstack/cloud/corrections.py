@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import json
 import os
 from typing import Any
+
+RESTARTED = "States.ServiceRestart"
+"""How MiniStack calls the end of an execution that ran when it stopped."""
 
 
 class MovedError(Exception):
@@ -27,6 +31,8 @@ def install() -> None:
     correct_changes_of_outputs()
     read_streams_from_their_start()
     keep_reserved_concurrency()
+    tell_of_stopped_tasks()
+    note_ended_executions()
 
 
 def close_root_keys() -> None:
@@ -149,6 +155,59 @@ def keep_reserved_concurrency() -> None:
         return made
 
     handlers.update(create=create_reserved, update=update_reserved)
+
+
+def tell_of_stopped_tasks() -> None:
+    """A task of ECS that stops is told of on the bus, as on AWS: whoever waits in its sandbox hears of it at once."""
+    service: Any = importlib.import_module("ministack.services.ecs")
+    bus: Any = importlib.import_module("ministack.services.eventbridge")
+    mark, shown = attribute(service, "_mark_task_stopped"), attribute(service, "_sanitize")
+    attribute(bus, "_put_events")
+
+    def mark_and_tell(task_arn: str, task: dict[str, Any], *rest: Any, **named: Any) -> bool:
+        stopped = mark(task_arn, task, *rest, **named)
+        if stopped:
+            detail = json.dumps(shown(task), default=str)
+            entry = {"Source": "aws.ecs", "DetailType": "ECS Task State Change", "Detail": detail}
+            bus._put_events({"Entries": [{**entry, "Resources": [task_arn]}]}, allow_aws_source=True)
+        return stopped
+
+    service._mark_task_stopped = mark_and_tell
+
+
+_ended: list[dict[str, Any]] = []
+
+
+def note_ended_executions() -> None:
+    """An execution that ended with the emulator is told of, like every change of status on AWS.
+
+    It comes back `FAILED`, of which MiniStack says nothing. `tell_of_ended_executions` does, once somebody can
+    hear it.
+    """
+    service: Any = importlib.import_module("ministack.services.stepfunctions")
+    restore, now = attribute(service, "_restore_state"), attribute(service, "now_iso")
+    attribute(service, "_emit_execution_status_event")
+
+    def restore_and_note(data: Any) -> None:
+        begun = now()
+        restore(data)
+        _ended.extend(
+            execution
+            for execution in service._executions.all_values()
+            if execution.get("error") == RESTARTED and execution["stopDate"] >= begun
+        )
+
+    service._restore_state = restore_and_note
+
+
+def tell_of_ended_executions() -> int:
+    """Tell the bus of the executions that the last restart ended; how many there were. Once is enough."""
+    service: Any = importlib.import_module("ministack.services.stepfunctions")
+    told = 0
+    while _ended:
+        service._emit_execution_status_event(_ended.pop())
+        told += 1
+    return told
 
 
 def unchanged(name: str, resource: dict[str, Any]) -> dict[str, Any]:

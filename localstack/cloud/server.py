@@ -88,11 +88,17 @@ async def snapshot(application: WriteAhead, state: State) -> None:
 
 
 def warm(state: State) -> None:
-    """Start workers ahead of their first call, off the event loop: they sign in to it."""
+    """Start workers ahead of their first call, off the event loop: they sign in to it.
+
+    From then on they can hear of what ended with the emulator before.
+    """
     warming: Any = importlib.import_module("localstack.cloud.warming")
+    corrections: Any = importlib.import_module("localstack.cloud.corrections")
 
     def work() -> None:
         logger.info("%d functions are warm", warming.warm_all())
+        if told := corrections.tell_of_ended_executions():
+            logger.info("%d executions had ended with the emulator before", told)
         supervise.count(state, supervise.WARMINGS)
 
     threading.Thread(target=work, name="warming", daemon=True).start()

@@ -11,7 +11,7 @@ from tests.infra.test_functions import NAMES
 STATE_OUTPUTS = {"TableName", "PayloadBucket", "ProvidersSecretArn", "BusName"}
 SERVICE_OUTPUTS = {
     *("HttpApiUrl", "HttpApiId", "LinkApiId", "LinkApiStage", "ClusterName"),
-    *("AdminFunctionName", "FunctionNames", "LineMachineArn"),
+    *("AdminFunctionName", "SweeperFunctionName", "FunctionNames", "LineMachineArn"),
 }
 
 

@@ -1,13 +1,15 @@
 """The whole local cloud goes away in the middle of runs, politely or not, and comes back."""
 
+import json
 import os
 import signal
+import time
 from collections.abc import Callable
 
 import pytest
 
 from localstack import daemons
-from tests.integration.runs.asked import requests
+from tests.integration.runs.asked import bodies, requests
 from tests.integration.runs.machine import gate, room
 from tests.integration.runs.person import FINAL, Person, Run, in_turn, names
 from tests.integration.waiting import until
@@ -57,6 +59,39 @@ def test_runs_go_on_or_ask_when_the_cloud_is_back(person: Person, end: Callable[
     assert step["attempt"] >= len(asked)
     assert step["resent"] >= len(asked) - 1
     assert thinking.status()["cost"]["totalUSD"] == "0.003"
+
+
+@pytest.mark.req("NOD-073", "NOD-085", "NOD-158", "FLD-05")
+@pytest.mark.parametrize("end", [stop, kill])
+def test_a_run_between_commands_goes_on_in_another_sandbox(
+    person: Person, end: Callable[[Person], None]
+) -> None:
+    person.agent("settler", setup="echo ready > ready")
+    run = person.start(
+        "settler", "Think between, and insist:\n$ echo x >> did\n$ echo y >> did; cat ready did"
+    )
+    asked = until(lambda: requests(person.cloud, run.mark), lambda seen: len(seen) == 2)
+    assert room(person.cloud, run.status()["sandbox"]["name"]).says("did") == "x\n"
+
+    end(person)
+    person.cloud.run("up")
+    back = time.time()
+
+    again = until(lambda: requests(person.cloud, run.mark), lambda seen: len(seen) > len(asked))
+    print(f"taken up {again[len(asked)]['at'] - back:.1f} s after the cloud was back")
+    run.succeeded()
+    # In the new sandbox, once, and nothing of the old one was done again.
+    assert run.answer() == "ready\ny\n[exit code 0]"
+    shown = run.steps()
+    assert names(shown) == [
+        *("sandbox", "setup", "model.1", "tool.run_command.1", "model.2", "tool.run_command.2"),
+        *("sandbox.2", "setup.2", "model.3", "tool.run_command.3", "model.4"),
+    ]
+    assert {step["state"] for step in shown if step["name"] != "turn-1.tool.run_command.2"} == {"Completed"}
+    assert run.step("tool.run_command.2")["error"] == "SandboxGone"
+    assert {step["attempt"] for step in shown if step["kind"] == "tool"} == {1}
+    told = bodies(person.cloud, run.mark)[-1]["messages"]
+    assert "A new sandbox takes its place" in json.dumps(told)
 
 
 def settled(run: Run) -> None:
