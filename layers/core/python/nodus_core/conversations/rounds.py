@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from nodus_core.conversations import calls, commands, cooling
+from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
@@ -123,12 +124,15 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
 
 def _call(session: Session, task: Task, request: ModelRequest) -> Directive | None:
     try:
-        reply = session.ports.models.call(request)
+        reply = attended(session, request)
     except ModelRefusedRequest as error:
         fail(session, task, "ModelRequestRefused", str(error), ZERO)
         return None
     except (ModelUnavailable, ModelOutcomeUnknown) as error:
         return wait_for_model(session, task, error)
+    if reply is None:
+        session.reload()  # what was decided before the stop marker holds no longer
+        return None
     _record(session, task, request, reply)
     return None
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from nodus_core.conversations import cooling, rounds
+from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
@@ -90,13 +91,15 @@ def _ask_router(session: Session, task: Task, request: ModelRequest) -> tuple[Ta
         log.info("the router of run %s is asked nothing now; the fallback serves the turn", task.run)
         return replace(task, cost=ZERO if task.resent == 0 else None), None
     try:
-        reply = session.ports.models.call(request)
+        reply = attended(session, request)
     except (ModelRefusedRequest, ModelUnavailable, ModelOutcomeUnknown) as error:
         log.warning("router of run %s: %s; the fallback serves the turn", session.open_run.uid, error)
         may_have_run = isinstance(error, ModelOutcomeUnknown) or task.resent > 0
         if isinstance(error, ModelUnavailable) and error.busy and error.retry_after:
             cooling.cool(session, request.target, error.retry_after)
         return replace(task, cost=None if may_have_run else ZERO), None
+    if reply is None:
+        return replace(task, cost=None), None  # stopped: it is settled as canceled
     return rounds.settled_call(session, task, request, reply), reply
 
 
