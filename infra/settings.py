@@ -35,6 +35,8 @@ class Settings(BaseModel):
             of the table.
         sandbox_image: the sandbox's image. `name:tag` without a registry is a repository of this account's
             ECR; with a registry it is used as it is and must be readable without credentials.
+        image_build: add the stack that builds the sandbox image in this account (repository
+            `nodus/agent-tools`, and `nodus-STAGE/agent-tools` for another stage).
         throttle_rate: steady requests a second that each API admits.
         throttle_burst: requests that each API admits at once above the steady rate.
     """
@@ -52,6 +54,7 @@ class Settings(BaseModel):
     spot: bool = False
     protect: bool = True
     sandbox_image: Annotated[str, Field(min_length=1)] = "nodus/agent-tools:latest"
+    image_build: bool = False
     throttle_rate: Annotated[int, Field(ge=1)] = 500
     throttle_burst: Annotated[int, Field(ge=1)] = 1000
 

@@ -4,6 +4,8 @@
 # jsii itself checks every argument's type whenever the app is built.
 # pyright: reportArgumentType=false
 
+import json
+
 from aws_cdk import Stack
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
@@ -23,6 +25,14 @@ MEMORY = "2048"
 STOP_TIMEOUT_S = 120
 # Who runs commands: the user `agent` of the image. The daemon stays root, so that none can reach it.
 COMMAND_USER = "1000"
+# Nobody but the task's own processes is on its machine. What keeps the egress policy is not for this network to say:
+# the daemon has to put its guard on commands, and to prove it.
+ISOLATION = {"isolated": True, "guard": None, "missing": []}
+TOLD = {
+    "NODUS_COMMAND_UID": COMMAND_USER,
+    "NODUS_COMMAND_GID": COMMAND_USER,
+    "NODUS_ISOLATION": json.dumps(ISOLATION),
+}
 # Docker's default capabilities that neither the daemon nor a command has a use for.
 DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP"]
 
@@ -118,10 +128,10 @@ class SandboxCluster(Construct):
             readonly_root_filesystem=False,
             stop_timeout=STOP_TIMEOUT_S,
             environment=[
-                definition.KeyValuePairProperty(name=name, value=COMMAND_USER)
-                for name in ("NODUS_COMMAND_UID", "NODUS_COMMAND_GID")
+                definition.KeyValuePairProperty(name=name, value=value) for name, value in TOLD.items()
             ],
-            # The daemon is pid 1. Nothing is added: no part of it needs more than the default capabilities.
+            # The daemon is pid 1. Nothing is added: no part of it needs more than the default capabilities, its
+            # egress guard none at all (docs/decisions/0008).
             linux_parameters=definition.LinuxParametersProperty(
                 init_process_enabled=False,
                 capabilities=definition.KernelCapabilitiesProperty(drop=DROPPED),

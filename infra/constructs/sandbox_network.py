@@ -18,8 +18,8 @@ class SandboxNetwork(Construct):
 
     This network enforces no egress policy: the daemon needs the link, whose addresses are API Gateway's and change,
     so that whatever the security group gives the daemon a command has too. Nor does a network ACL see the addresses
-    that matter (link-local metadata, the VPC's resolver). A policy other than Open needs a guard inside the
-    sandbox; as long as there is none, the link refuses such sandboxes (docs/decisions/0007).
+    that matter (link-local metadata, the VPC's resolver). The guard that the daemon puts on commands does
+    (docs/decisions/0008); where it does not hold, the link refuses the sandbox (docs/decisions/0007).
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, names: Names) -> None:

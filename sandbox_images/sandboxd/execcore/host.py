@@ -3,12 +3,13 @@
 import os
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 
 from sandboxd.execcore.capture import PipeReader
 from sandboxd.execcore.census import Census, ProcessEntry, read_population, read_process
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.reaper import Reaper
-from sandboxd.execcore.spawn import spawn
+from sandboxd.execcore.spawner import Spawner
 from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
 from sandboxd.execcore.tree import Tree, end_processes, with_descendants
 
@@ -31,6 +32,7 @@ class ProcessHost:
     def __init__(self, user: CommandUser, *, adopts_orphans: bool) -> None:
         self._user = user
         self._adopts_orphans = adopts_orphans
+        self._spawner = Spawner()
         self._reaper = Reaper(adopts_orphans=adopts_orphans)
         self._born = _own_start()
         self._census = Census(lambda: read_population(self._born))
@@ -45,10 +47,18 @@ class ProcessHost:
         self._reaper.install()
 
     def close(self) -> None:
-        """Lets go of pipes and of the signal handler; ends no process."""
+        """Lets go of pipes, the signal handler and the thread that starts commands; ends no process."""
         self._reaper.remove()
+        self._spawner.close()
         for reader in (*self._tails.values(), *(execution.reader for execution in self._running.values())):
             reader.close()
+
+    def confine(self, lay: Callable[[], None]) -> None:
+        """Confines all that is started from now on; `lay` is called on the thread that starts it.
+
+        Raises whatever `lay` raises: then nothing is confined.
+        """
+        self._spawner.confine(lay)
 
     def start(self, spec: ExecSpec) -> Execution:
         """Starts a command.
@@ -58,7 +68,7 @@ class ProcessHost:
         """
         mark = secrets.token_hex(8)
         group = self._free_group() if self._user.uid is not None else None
-        spawned = spawn(spec, mark, self._user, group)
+        spawned = self._spawner.spawn(spec, mark, self._user, group)
         tree = Tree(spawned.pid, _start_of(spawned.pid, self._born), mark, group)
         death = self._reaper.watch(spawned.pid)
         execution = Execution(spec, tree, spawned.output_fd, death, self._end_tree)

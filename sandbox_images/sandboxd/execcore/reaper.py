@@ -67,6 +67,10 @@ class Reaper:
             return False
         if pid == 0:
             return False
+        if os.WIFSTOPPED(
+            status
+        ):  # it asked to be traced by its parent, which does not: it stays until it is ended
+            return True
         future = self._watched.pop(pid, None)
         if future is not None and not future.done():
             future.set_result(Death(status, usage, datetime.now(UTC), time.monotonic()))

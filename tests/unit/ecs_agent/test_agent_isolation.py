@@ -116,6 +116,22 @@ def test_giving_up_isolation_is_reported() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("environment", "guard"),
+    [
+        ({}, "network"),
+        ({"NODUS_SANDBOX_GUARD": "network"}, "network"),
+        ({"NODUS_SANDBOX_GUARD": "seccomp"}, None),
+    ],
+)
+def test_the_daemon_can_be_left_to_guard_commands_itself(
+    environment: dict[str, str], guard: str | None
+) -> None:
+    chosen = choose({Mode.USER: None}, environment=environment)
+    assert isinstance(chosen, Isolation)
+    assert chosen.to_wire() == {"isolated": True, "guard": guard, "missing": ["twoUsers"]}
+
+
 def fake_bwrap(folder: Path, version: str) -> Path:
     program = folder / "bwrap"
     program.write_text(f"#!/bin/sh\necho bubblewrap {version}\n")

@@ -149,6 +149,11 @@ def test_the_sandbox_is_shown_with_what_holds_of_it() -> None:
     shown = {item["type"]: item["status"] for item in status["conditions"]}
     assert shown == {"Isolated": "True", "EgressEnforced": "True"}
     assert projection.conditions(SANDBOX) == []
+    reasons = {
+        guard: [item.get("reason") for item in projection.conditions(replace(up, guard=guard))]
+        for guard in ("network", "seccomp")
+    }
+    assert reasons == {"network": [None, "Network"], "seccomp": [None, "Guard"]}
     bare = projection.conditions(replace(SANDBOX, isolated=False, guard=None))
     assert [item["status"] for item in bare] == ["False", "False"]
 

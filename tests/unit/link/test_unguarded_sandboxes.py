@@ -22,8 +22,8 @@ from nodus_core.testing.memory_store import MemoryStore
 from functions.link import words
 from functions.link.handler import CODES
 
-ON_FARGATE = {"isolated": False, "guard": None, "missing": ["egress"]}
-OPTED_IN = {**ON_FARGATE, "optIn": True}
+ON_FARGATE = {"isolated": True, "guard": None, "missing": []}
+OPTED_IN = {"isolated": False, "guard": None, "missing": [], "optIn": True}
 
 
 def made(egress: str) -> tuple[Link, Journal]:
@@ -84,8 +84,13 @@ def test_a_stranger_without_the_code_ends_nobodys_sandbox() -> None:
 
 @pytest.mark.parametrize(
     ("egress", "isolation"),
-    [("Open", ON_FARGATE), ("Deny", OPTED_IN), ("Deny", {"isolated": True, "guard": "network"})],
-    ids=["open", "opted-in", "guarded"],
+    [
+        ("Open", ON_FARGATE),
+        ("Deny", OPTED_IN),
+        ("Deny", {"isolated": True, "guard": "network"}),
+        ("Deny", {"isolated": True, "guard": "seccomp"}),
+    ],
+    ids=["open", "opted-in", "network", "seccomp"],
 )
 def test_what_is_guarded_or_wanted_so_comes_up(egress: str, isolation: dict[str, Any]) -> None:
     link, journal = made(egress)

@@ -71,6 +71,14 @@ def test_what_detaches_or_ignores_the_polite_signal_is_ended_by_force(tmp_path: 
 
 
 @pytest.mark.req("FLD-09")
+def test_a_command_that_has_itself_traced_and_stops_is_not_over(tmp_path: Path) -> None:
+    code = "import ctypes, os, signal; ctypes.CDLL(None).ptrace(0); os.kill(os.getpid(), signal.SIGSTOP)"
+    outcome = run(shell(f"exec python3 -c '{code}'", tmp_path, start_to_end_s=2.0, grace_s=0.2))
+    assert (outcome.reason, outcome.duration_s >= 2.0) == ("timeout", True)
+    assert living_in(tmp_path) == []
+
+
+@pytest.mark.req("FLD-09")
 def test_the_polite_signal_comes_first_and_a_handler_may_end_the_command(tmp_path: Path) -> None:
     outcome = run_and_stop(
         shell("trap 'echo goodbye; exit 7' TERM; touch ready; while :; do sleep 0.05; done", tmp_path),

@@ -26,8 +26,8 @@ MOST_PROBLEM = 1000
 log = logging.getLogger(__name__)
 
 UNGUARDED = (
-    "nothing in this sandbox enforces the egress policy {policy}, so no command is run in it. On AWS sandboxes have no "
-    "egress guard yet (docs/operations.md): use the local cloud, which enforces Deny by a network namespace."
+    "nothing in this sandbox enforces the egress policy {policy}, so no command is run in it. The log of its daemon "
+    "says why its egress guard does not hold; docs/operations.md says what the guard needs."
 )
 """The reason of a sandbox that could not keep its egress policy, and what to do."""
 

@@ -1,4 +1,4 @@
-"""Numbers of the system calls that the filter names, per processor.
+"""Numbers of the system calls that the filters name, per processor.
 
 Sources: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux 6.18;
 a unit test compares them with libseccomp where that is installed.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+NEWEST_CALL = 469
+"""The last call of Linux 6.18 (`file_setattr`), the same on every processor."""
 
 # Since Linux 5.1 new calls have one number everywhere.
 _SAME_EVERYWHERE = {
@@ -130,16 +133,14 @@ class Processor:
         name: as `uname -m` says it.
         audit_arch: AUDIT_ARCH_… of linux/audit.h.
         numbers: system call name -> number.
-        foreign_bit: numbers with this bit belong to a second table of the same arch (x32); 0: there is none.
     """
 
     name: str
     audit_arch: int
     numbers: Mapping[str, int]
-    foreign_bit: int = 0
 
 
-X86_64 = Processor("x86_64", 0xC000003E, _X86_64, foreign_bit=0x40000000)
+X86_64 = Processor("x86_64", 0xC000003E, _X86_64)
 AARCH64 = Processor("aarch64", 0xC00000B7, _AARCH64)
 PROCESSORS = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64}
 

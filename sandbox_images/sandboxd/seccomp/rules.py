@@ -1,19 +1,21 @@
-"""Which system calls a sandbox may not make, and why.
+"""Which system calls a sandbox and its commands may not make, and why.
 
-The namespaces and the missing capabilities already stop most of this; the filter closes what they do not
-cover (vsock, user namespaces made again, io_uring) and takes whole subsystems, each with a history of
-kernel escapes, out of reach.
+Namespaces, where there are any, and missing capabilities already stop most of this; the filters close what they
+do not cover (vsock, user namespaces made again, io_uring) and take whole subsystems, each with a history of
+kernel escapes, out of reach. Where there is no network namespace, the commands' filter is the egress guard: a
+command that can make no socket of a network reaches none (docs/decisions/0008).
 """
 
 from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from localstack.ecs_agent import bpf
-from localstack.ecs_agent.bpf import Instruction
-from localstack.ecs_agent.syscalls import Processor
+from . import bpf
+from .bpf import Instruction
+from .syscalls import NEWEST_CALL, Processor
 
 CLONE_NEWUSER = 0x10000000
 # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
@@ -133,8 +135,8 @@ _PRIVILEGED = (
 )
 
 
-def rules(*, joins_user_namespace: bool) -> list[Rule]:
-    """All rules, in the order in which they are looked at.
+def sandbox_rules(*, joins_user_namespace: bool) -> list[Rule]:
+    """The rules of a whole sandbox, its daemon included, in the order in which they are looked at.
 
     Args:
         joins_user_namespace: the first process in the sandbox still has to enter a user namespace that was
@@ -142,14 +144,27 @@ def rules(*, joins_user_namespace: bool) -> list[Rule]:
             no namespace, may make none, and is not privileged in the one it is in.
     """
     setns = OnlyValues("setns", 1, (CLONE_NEWUSER,)) if joins_user_namespace else Refuse("setns")
+    return [OnlySockets("socket"), OnlySockets("socketpair"), setns, *_common_rules()]
+
+
+def command_rules() -> list[Rule]:
+    """The rules of each command where this filter keeps the egress policy `Deny`: no socket but a unix one.
+
+    What is not a socket could make or take one: io_uring makes them on its own, a debugger or `pidfd_getfd`
+    takes the daemon's, a new user namespace brings privileges, a driver reaches past the kernel. All of that is
+    refused for every sandbox.
+    """
+    unix = (socket.AF_UNIX.value,)
+    only_unix = [OnlyValues(call, 0, unix, errno.EAFNOSUPPORT) for call in ("socket", "socketpair")]
+    return [*only_unix, Refuse("setns"), *_common_rules()]
+
+
+def _common_rules() -> list[Rule]:
     return [
-        OnlySockets("socket"),
-        OnlySockets("socketpair"),
         RefuseBits("clone", 0, _NEW_NAMESPACES),
         RefuseBits("unshare", 0, _NEW_NAMESPACES | _CLONE_NEWTIME),
         # Its flags are in memory, where a filter cannot look; libc falls back to clone on ENOSYS.
         Refuse("clone3", errno.ENOSYS),
-        setns,
         # A debugger may trace what it starts itself; it may not seize what runs already.
         RefuseValues("ptrace", 0, (_PTRACE_ATTACH, _PTRACE_SEIZE)),
         # A command of the daemon's own uid could else set the daemon's RLIMIT_CPU, which kills even pid 1.
@@ -161,21 +176,23 @@ def rules(*, joins_user_namespace: bool) -> list[Rule]:
     ]
 
 
-def build(processor: Processor, *, joins_user_namespace: bool = False) -> bytes:
-    """The filter for one processor, as bytes for `bwrap --seccomp`.
+def build(processor: Processor, rules: Iterable[Rule]) -> bytes:
+    """The filter for one processor, as bytes for `install` or `bwrap --seccomp`.
 
-    Calls of another arch (32-bit on a 64-bit kernel) end the process: their numbers mean other calls.
-    A rule for a call that the processor does not have (`iopl` on arm64) is left out.
+    Calls of another arch (32-bit on a 64-bit kernel) end the process: their numbers mean other calls. Calls that
+    are newer than the table (x32's, whose numbers lie above, among them) are answered as by a kernel that has none:
+    whatever way a later kernel adds is closed until somebody has looked at it. A rule for a call that the processor
+    does not have (`iopl` on arm64) is left out.
     """
     program = [
         bpf.load(bpf.ARCH_OFFSET),
         Instruction(bpf.JUMP_EQUAL, 1, 0, processor.audit_arch),
         bpf.give(bpf.KILL_PROCESS),
         bpf.load(bpf.NUMBER_OFFSET),
+        Instruction(bpf.JUMP_AT_LEAST, 0, 1, NEWEST_CALL + 1),
+        bpf.fail(errno.ENOSYS),
     ]
-    if processor.foreign_bit:
-        program += [Instruction(bpf.JUMP_AT_LEAST, 0, 1, processor.foreign_bit), bpf.fail(errno.ENOSYS)]
-    for rule in rules(joins_user_namespace=joins_user_namespace):
+    for rule in rules:
         if rule.call in processor.numbers:
             program += rule.block(processor.numbers[rule.call])
     program.append(bpf.give(bpf.ALLOW))

@@ -1,26 +1,39 @@
-"""The filter decides each call as its rules say, on both processors."""
+"""The filters decide each call as their rules say, on both processors."""
 
 from __future__ import annotations
 
 import errno
 
 import pytest
-
-from localstack.ecs_agent import bpf, seccomp
-from localstack.ecs_agent.syscalls import AARCH64, X86_64, Processor
+from sandboxd.seccomp import bpf
+from sandboxd.seccomp.rules import CLONE_NEWUSER, Rule, build, command_rules, sandbox_rules
+from sandboxd.seccomp.syscalls import AARCH64, NEWEST_CALL, X86_64, Processor
 
 pytestmark = pytest.mark.req("NOD-042")
 
 I386 = 0x40000003
+ARM = 0x40000028
 PROCESSORS = pytest.mark.parametrize("processor", [X86_64, AARCH64], ids=lambda p: p.name)
+BOTH = pytest.mark.parametrize(
+    "rules", [sandbox_rules(joins_user_namespace=False), command_rules()], ids=["sandbox", "command"]
+)
 
 
 def refused(number: int) -> int:
     return bpf.ERRNO | number
 
 
+def sandbox(*, joins: bool = False) -> list[Rule]:
+    return sandbox_rules(joins_user_namespace=joins)
+
+
 def decide(processor: Processor, call: str, *arguments: int, joins: bool = False) -> int:
-    program = seccomp.build(processor, joins_user_namespace=joins)
+    program = build(processor, sandbox(joins=joins))
+    return bpf.evaluate(program, processor.numbers[call], processor.audit_arch, arguments)
+
+
+def decide_for_command(processor: Processor, call: str, *arguments: int) -> int:
+    program = build(processor, command_rules())
     return bpf.evaluate(program, processor.numbers[call], processor.audit_arch, arguments)
 
 
@@ -54,8 +67,8 @@ def test_high_halves_of_int_arguments_do_not_hide_a_family(processor: Processor)
 
 @PROCESSORS
 def test_user_namespaces_cannot_be_made_again(processor: Processor) -> None:
-    assert decide(processor, "unshare", seccomp.CLONE_NEWUSER) == refused(errno.EPERM)
-    assert decide(processor, "clone", seccomp.CLONE_NEWUSER | 17) == refused(errno.EPERM)
+    assert decide(processor, "unshare", CLONE_NEWUSER) == refused(errno.EPERM)
+    assert decide(processor, "clone", CLONE_NEWUSER | 17) == refused(errno.EPERM)
     assert decide(processor, "clone3", 0) == refused(errno.ENOSYS)
 
 
@@ -68,9 +81,9 @@ def test_threads_and_forks_stay_possible(processor: Processor) -> None:
 
 @PROCESSORS
 def test_setns_is_left_only_for_the_one_user_namespace(processor: Processor) -> None:
-    assert decide(processor, "setns", 3, seccomp.CLONE_NEWUSER) == refused(errno.EPERM)
-    assert decide(processor, "setns", 3, seccomp.CLONE_NEWUSER, joins=True) == bpf.ALLOW
-    for flags in (0, 0x40000000, seccomp.CLONE_NEWUSER | 0x20000):
+    assert decide(processor, "setns", 3, CLONE_NEWUSER) == refused(errno.EPERM)
+    assert decide(processor, "setns", 3, CLONE_NEWUSER, joins=True) == bpf.ALLOW
+    for flags in (0, 0x40000000, CLONE_NEWUSER | 0x20000):
         assert decide(processor, "setns", 3, flags, joins=True) == refused(errno.EPERM)
 
 
@@ -112,27 +125,57 @@ def test_io_uring_looks_as_if_the_kernel_had_none(processor: Processor) -> None:
 
 
 @PROCESSORS
-def test_other_calls_are_allowed(processor: Processor) -> None:
-    program = seccomp.build(processor)
+@pytest.mark.req("NOD-457")
+@pytest.mark.parametrize("call", ["socket", "socketpair"])
+def test_a_command_makes_unix_sockets_and_no_other(processor: Processor, call: str) -> None:
+    assert decide_for_command(processor, call, 1, 1, 0) == bpf.ALLOW
+    for family in {*range(64), (1 << 32) | 2, 0xFFFFFFFF} - {1}:
+        assert decide_for_command(processor, call, family, 1, 0) == refused(errno.EAFNOSUPPORT)
+
+
+@PROCESSORS
+@pytest.mark.req("NOD-457")
+def test_all_else_that_a_sandbox_may_not_a_command_may_not(processor: Processor) -> None:
+    others = [rule for rule in sandbox() if rule.call not in ("socket", "socketpair")]
+    assert others == [rule for rule in command_rules() if rule.call not in ("socket", "socketpair")]
+
+
+@PROCESSORS
+@BOTH
+def test_other_calls_are_allowed(processor: Processor, rules: list[Rule]) -> None:
+    program = build(processor, rules)
     named = set(processor.numbers.values())
-    for number in set(range(500)) - named:
+    for number in set(range(NEWEST_CALL + 1)) - named:
         assert bpf.evaluate(program, number, processor.audit_arch) == bpf.ALLOW
 
 
-def test_calls_of_another_table_never_pass() -> None:
-    program = seccomp.build(X86_64)
-    assert bpf.evaluate(program, 0, I386) == bpf.KILL_PROCESS
-    assert bpf.evaluate(program, 0x40000000 | 41, X86_64.audit_arch, (40,)) == refused(errno.ENOSYS)
+@PROCESSORS
+@BOTH
+def test_calls_that_nobody_has_judged_look_as_if_the_kernel_had_none(
+    processor: Processor, rules: list[Rule]
+) -> None:
+    program = build(processor, rules)
+    x32 = 0x40000000
+    for number in (NEWEST_CALL + 1, 547, x32 | 0, x32 | 41, 0x7FFFFFFF, -1):
+        assert bpf.evaluate(program, number, processor.audit_arch, (2,)) == refused(errno.ENOSYS)
+
+
+@PROCESSORS
+@BOTH
+def test_calls_of_another_arch_end_the_process(processor: Processor, rules: list[Rule]) -> None:
+    program = build(processor, rules)
+    for arch in {I386, ARM, X86_64.audit_arch, AARCH64.audit_arch} - {processor.audit_arch}:
+        assert bpf.evaluate(program, 0, arch) == bpf.KILL_PROCESS
 
 
 def test_every_rule_names_a_call_that_some_processor_has() -> None:
     known = set(X86_64.numbers) | set(AARCH64.numbers)
-    assert {rule.call for rule in seccomp.rules(joins_user_namespace=True)} <= known
+    assert {rule.call for rule in [*sandbox(joins=True), *command_rules()]} <= known
 
 
 @PROCESSORS
 def test_every_number_in_the_table_is_used(processor: Processor) -> None:
-    assert set(processor.numbers) <= {rule.call for rule in seccomp.rules(joins_user_namespace=False)}
+    assert set(processor.numbers) <= {rule.call for rule in sandbox()}
 
 
 @PROCESSORS
@@ -146,4 +189,4 @@ def test_the_numbers_are_those_of_libseccomp(processor: Processor) -> None:
 
 @PROCESSORS
 def test_the_program_is_small_enough_for_the_kernel(processor: Processor) -> None:
-    assert len(bpf.decode(seccomp.build(processor, joins_user_namespace=True))) < 4096
+    assert len(bpf.decode(build(processor, sandbox(joins=True)))) < 4096

@@ -1,0 +1,141 @@
+"""Builds the sandbox image in the account, since no deployment here needs Docker."""
+
+# jsii's classes name parameters differently from its protocols (`_id`, `id`), which a type checker refuses;
+# jsii itself checks every argument's type whenever the app is built.
+# pyright: reportArgumentType=false
+
+import json
+from pathlib import Path
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
+from infra.constructs.log_group import log_group
+from infra.names import Names
+from infra.settings import Settings
+
+IMAGES = Path(__file__).resolve().parents[2] / "sandbox_images"
+TARGET = "agent-tools"
+BUILDERS = {
+    "x86_64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0", "linux/amd64"),
+    "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0", "linux/arm64"),
+}
+# The Dockerfile's bases as AWS mirrors them: Docker Hub limits pulls by address, and CodeBuild shares its addresses.
+BASES = {
+    "DEBIAN": "public.ecr.aws/docker/library/debian:bookworm-slim",
+    "NODE": "public.ecr.aws/docker/library/node:24-bookworm-slim",
+}
+UNTAGGED_DAYS = 7
+
+
+class ImageBuild(Construct):
+    """A repository, and a CodeBuild project that builds `sandbox_images/agent-tools` and pushes it there.
+
+    Deploying uploads the sources and builds nothing: whoever wants the image starts the project.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
+        super().__init__(scope, construct_id)
+        self.repository = self._repository(settings, names)
+        self.sources = s3_assets.Asset(self, "Sources", path=str(IMAGES), exclude=["**/__pycache__"])
+        self.name = names.of("image-build")
+        self.logs = log_group(self, "Logs", f"/aws/codebuild/{self.name}", settings)
+        self.role = self._role()
+        self.project = self._project(settings)
+
+    def _repository(self, settings: Settings, names: Names) -> ecr.Repository:
+        return ecr.Repository(
+            self,
+            "Repository",
+            repository_name=names.path(TARGET),
+            image_scan_on_push=True,
+            lifecycle_rules=[
+                ecr.LifecycleRule(
+                    description="images that `latest` has left",
+                    tag_status=ecr.TagStatus.UNTAGGED,
+                    max_image_age=Duration.days(UNTAGGED_DAYS),
+                )
+            ],
+            removal_policy=RemovalPolicy.RETAIN if settings.protect else RemovalPolicy.DESTROY,
+            empty_on_delete=not settings.protect,
+        )
+
+    def _role(self) -> iam.Role:
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"))
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:GetObjectVersion"],
+                resources=[self.sources.bucket.arn_for_objects(self.sources.s3_object_key)],
+            )
+        )
+        self.logs.grant_write(role)
+        self.repository.grant_pull_push(role)
+        acknowledge_wildcards(role, ["*"], "ecr:GetAuthorizationToken knows no resources.")
+        return role
+
+    def _project(self, settings: Settings) -> codebuild.CfnProject:
+        kind, image, _ = BUILDERS[settings.architecture]
+        definition = codebuild.CfnProject
+        project = definition(
+            self,
+            "Project",
+            name=self.name,
+            description="Builds the sandbox image and pushes it",
+            service_role=self.role.role_arn,
+            source=definition.SourceProperty(
+                type="S3",
+                location=f"{self.sources.s3_bucket_name}/{self.sources.s3_object_key}",
+                build_spec=json.dumps(build_spec(settings, self.repository)),
+            ),
+            artifacts=definition.ArtifactsProperty(type="NO_ARTIFACTS"),
+            environment=definition.EnvironmentProperty(
+                type=kind, compute_type="BUILD_GENERAL1_SMALL", image=image, privileged_mode=True
+            ),
+            logs_config=definition.LogsConfigProperty(
+                cloud_watch_logs=definition.CloudWatchLogsConfigProperty(
+                    status="ENABLED", group_name=self.logs.log_group_name
+                )
+            ),
+            timeout_in_minutes=60,
+        )
+        acknowledge(
+            project,
+            {
+                "AwsSolutions-CB3": "Docker builds need it; the project builds this repository's own sources only.",
+                "AwsSolutions-CB4": "The project has no artifacts; the image is encrypted by its repository.",
+            },
+        )
+        return project
+
+
+def build_spec(settings: Settings, repository: ecr.IRepository) -> dict[str, object]:
+    """What the project runs.
+
+    Args:
+        settings: for the processor.
+        repository: where the image goes.
+    """
+    platform = BUILDERS[settings.architecture][2]
+    bases = " ".join(f"--build-arg {name}={image}" for name, image in BASES.items())
+    login = f"docker login --username AWS --password-stdin {repository.registry_uri}"
+    image = f"{repository.repository_uri}:latest"
+    return {
+        "version": "0.2",
+        "env": {"variables": {"DOCKER_BUILDKIT": "1"}},
+        "phases": {
+            # One phase, so that nothing is pushed when something before it failed.
+            "build": {
+                "commands": [
+                    f"aws ecr get-login-password | {login}",
+                    f"docker build --platform {platform} --file {TARGET}/Dockerfile --target {TARGET} {bases} "
+                    f"--tag {image} .",
+                    f"docker push {image}",
+                ]
+            }
+        },
+    }

@@ -1,0 +1,17 @@
+"""The stack that builds the sandbox image; only there when it is asked for."""
+
+from aws_cdk import App, CfnOutput, Stack
+
+from infra.constructs.image_build import ImageBuild
+from infra.names import Names
+from infra.settings import Settings
+
+
+class ImagesStack(Stack):
+    """The sandbox image's repository and the project that fills it."""
+
+    def __init__(self, scope: App, construct_id: str, *, settings: Settings, names: Names) -> None:
+        super().__init__(scope, construct_id, description="Nodus: the sandbox image and its build")
+        build = ImageBuild(self, "ImageBuild", settings=settings, names=names)
+        CfnOutput(self, "ImageRepository", value=build.repository.repository_uri)
+        CfnOutput(self, "ImageBuildProject", value=build.name)
