@@ -7,6 +7,7 @@ from typing import TypeVar
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.lines import Lines
+from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
 from nodus_core.journal.sandboxes import Sandboxes
@@ -18,6 +19,7 @@ from nodus_core.kernel.objects import (
     Command,
     Conversation,
     Input,
+    LooseValue,
     Object,
     ObjectKey,
     Observation,
@@ -44,6 +46,7 @@ class Journal:
         self.turns = Turns(writer)
         self.steps = Steps(writer)
         self.sandboxes = Sandboxes(writer)
+        self.loose_values = LooseValues(writer)
 
     # --- resources ---
 
@@ -59,6 +62,9 @@ class Journal:
 
     def receipt(self, key: str) -> Receipt | None:
         return self._one(Receipt, keys.receipt_key(key))
+
+    def loose_value(self, uid: str) -> LooseValue | None:
+        return self._one(LooseValue, keys.loose_value_key(uid))
 
     # --- conversations ---
 
@@ -144,6 +150,12 @@ class Journal:
         for key in self.store.due(shard, stamp(now)):
             if key.pk.startswith("conv#"):
                 yield key.pk.removeprefix("conv#")
+
+    def due_values(self, shard: str, now: datetime) -> Iterator[str]:
+        """Uids of Secrets whose loose values are due, oldest first (read each again)."""
+        for key in self.store.due(shard, stamp(now)):
+            if key.pk.startswith(keys.LOOSE_VALUES):
+                yield key.pk.removeprefix(keys.LOOSE_VALUES)
 
     def _one(self, cls: type[T], key: Key) -> T | None:
         row = self.store.get([key])[0]
