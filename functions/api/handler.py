@@ -10,7 +10,7 @@ from nodus_core.bootstrap import core
 
 from functions.api.env import Environment
 from functions.api.gate import Gate
-from functions.api.routes import agentruns, agents, health
+from functions.api.routes import agentruns, agents, health, secrets
 from functions.api.service import Service
 
 logger = Logger()
@@ -21,7 +21,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, agents, agentruns):
+    for noun in (health, agents, agentruns, secrets):
         noun.add(gate)
     return gate
 
@@ -29,7 +29,9 @@ def build(service: Service) -> Gate:
 @cache
 def _gate() -> Gate:
     ports = core(Environment)
-    return build(Service.over(ports.journal, ports.payloads, ports.kicks, ports.clock, ports.ids))
+    return build(
+        Service.over(ports.journal, ports.payloads, ports.kicks, ports.clock, ports.ids, vault=ports.vault)
+    )
 
 
 @tracer.capture_lambda_handler(capture_response=False)

@@ -9,12 +9,14 @@ from nodus_core.conversations.agents import Agents
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.reading import Reading
+from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.stepping import Stepping
 from nodus_core.journal.access import Access
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Clock, Ids
+from nodus_core.journal.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Service:
 
     door: Door
     agents: Agents
+    secrets: Secrets
     admission: Admission
     control: Control
     reading: Reading
@@ -30,12 +33,15 @@ class Service:
     clock: Clock
 
     @classmethod
-    def over(cls, journal: Journal, payloads: Payloads, kicks: Kicks, clock: Clock, ids: Ids) -> Self:
+    def over(
+        cls, journal: Journal, payloads: Payloads, kicks: Kicks, clock: Clock, ids: Ids, *, vault: Vault
+    ) -> Self:
         """The use cases over these ports."""
         shelf = Shelf(journal, payloads, clock)
         return cls(
             door=Door(Access(journal.writer), clock),
             agents=Agents(shelf, ids),
+            secrets=Secrets(shelf, vault, ids),
             admission=Admission(shelf, kicks.executions, ids),
             control=Control(shelf, kicks),
             reading=Reading(shelf),

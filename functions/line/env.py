@@ -21,3 +21,4 @@ class Environment(BaseModel):
     capacity_provider: str = Field(alias="NODUS_CAPACITY_PROVIDER", min_length=1)
     sandbox_container: str = Field(alias="NODUS_SANDBOX_CONTAINER", min_length=1)
     providers_secret: str = Field(alias="NODUS_PROVIDERS_SECRET", min_length=1)
+    secrets: str = Field(alias="NODUS_SECRETS", min_length=1)

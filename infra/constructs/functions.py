@@ -6,6 +6,7 @@
 
 from dataclasses import dataclass
 
+from aws_cdk import ArnFormat, Stack
 from constructs import Construct
 
 from infra.constructs.function import NodusFunction, Size
@@ -17,11 +18,14 @@ from infra.constructs.permissions import (
     publish_events,
     read_due,
     read_providers,
+    read_secrets,
+    remove_secrets,
     ring_bells,
     run_sandboxes,
     start_lines,
     use_journal,
     use_payloads,
+    write_secrets,
 )
 from infra.constructs.sandbox_cluster import SandboxCluster
 from infra.names import LINK_STAGE, SANDBOX_CONTAINER, Names
@@ -89,6 +93,7 @@ class Functions(Construct):
             "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
             "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
             "NODUS_PROVIDERS_SECRET": state.providers.arn,
+            **self._secrets(),
         }
         reserved = self._settings.line_concurrency or None
         line = self._add("line", Size(timeout_s=900, memory_mb=1024, reserved=reserved), environment)
@@ -97,14 +102,18 @@ class Functions(Construct):
         ring_bells(line, self._around.link_api)
         run_sandboxes(line, sandboxes)
         read_providers(line, state.providers)
+        read_secrets(line, self._secrets_arn())
         return line
 
     def _api(self) -> NodusFunction:
         size = Size(timeout_s=29, memory_mb=1024, warm=self._settings.warm)
-        api = self._add("api", size, {**self._table(), **self._payloads(), **self._machine()})
+        api = self._add(
+            "api", size, {**self._table(), **self._payloads(), **self._machine(), **self._secrets()}
+        )
         use_journal(api, self._around.state.journal)
         use_payloads(api, self._around.state.payloads_arn, remove=True)
         start_lines(api, self.machine)
+        write_secrets(api, self._secrets_arn())
         return api
 
     def _link(self) -> NodusFunction:
@@ -127,11 +136,12 @@ class Functions(Construct):
         return reactor
 
     def _sweeper(self) -> NodusFunction:
-        environment = {**self._table(), **self._machine()}
+        environment = {**self._table(), **self._machine(), **self._secrets()}
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
         read_due(sweeper, self._around.state.journal)
         start_lines(sweeper, self.machine)
+        remove_secrets(sweeper, self._secrets_arn())
         return sweeper
 
     def _add(self, name: str, size: Size, environment: dict[str, str]) -> NodusFunction:
@@ -154,6 +164,18 @@ class Functions(Construct):
 
     def _machine(self) -> dict[str, str]:
         return {"NODUS_LINE_MACHINE": self.machine.state_machine_arn}
+
+    def _secrets(self) -> dict[str, str]:
+        return {"NODUS_SECRETS": self._names.prefix}
+
+    def _secrets_arn(self) -> str:
+        """Every Secret of a project, `PREFIX/ORG/PROJECT/UID`, and nothing that lies higher."""
+        return Stack.of(self).format_arn(
+            service="secretsmanager",
+            resource="secret",
+            resource_name=f"{self._names.prefix}/*/*/*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
 
     def _link_addresses(self) -> dict[str, str]:
         return {

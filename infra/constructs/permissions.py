@@ -11,6 +11,10 @@ from infra.constructs.sandbox_cluster import SandboxCluster
 
 # A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
 # read is read by its key, and no table-level operation.
+_SECRETS = (
+    "A Secret of a project is named by organization, project and uid; only those lie three levels deep."
+)
+
 JOURNAL_ACTIONS = (
     "dynamodb:BatchGetItem",
     "dynamodb:ConditionCheckItem",
@@ -73,6 +77,27 @@ def publish_events(function: NodusFunction, bus: EventBus) -> None:
 def read_providers(function: NodusFunction, providers: ProvidersSecret) -> None:
     """The model providers' keys."""
     function.allow("secretsmanager:GetSecretValue", on=[providers.arn])
+
+
+def write_secrets(function: NodusFunction, secrets_arn: str) -> None:
+    """Values of projects' Secrets: kept and removed, never read."""
+    function.allow(
+        "secretsmanager:CreateSecret",
+        "secretsmanager:PutSecretValue",
+        on=[secrets_arn],
+        because=_SECRETS,
+    )
+    remove_secrets(function, secrets_arn)
+
+
+def read_secrets(function: NodusFunction, secrets_arn: str) -> None:
+    """Values of projects' Secrets, for the calls that are made with them."""
+    function.allow("secretsmanager:GetSecretValue", on=[secrets_arn], because=_SECRETS)
+
+
+def remove_secrets(function: NodusFunction, secrets_arn: str) -> None:
+    """Values of projects' Secrets: remove those that nothing names."""
+    function.allow("secretsmanager:DeleteSecret", on=[secrets_arn], because=_SECRETS)
 
 
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:

@@ -27,16 +27,18 @@ STREAM = {
     "dynamodb:ListStreams",
 }
 TELEMETRY = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+KEEP = {"secretsmanager:CreateSecret", "secretsmanager:PutSecretValue"}
+DROP, READ_VALUE = "secretsmanager:DeleteSecret", "secretsmanager:GetSecretValue"
 START, BELL, EVENTS = "states:StartExecution", "execute-api:ManageConnections", "events:PutEvents"
 
 ALLOWED = {
-    "api": JOURNAL | PAYLOADS | {START, "s3:DeleteObject"},
+    "api": JOURNAL | PAYLOADS | {START, "s3:DeleteObject"} | KEEP | {DROP},
     "link": JOURNAL | PAYLOADS,
-    "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", "secretsmanager:GetSecretValue"},
+    "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL
     | STREAM
     | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
-    "sweeper": JOURNAL | {START},
+    "sweeper": JOURNAL | {START, DROP},
     "admin": JOURNAL,
 }
 # AWS knows no narrower resource for these.
@@ -153,3 +155,13 @@ def test_an_image_of_a_public_registry_needs_no_right_to_pull(other: Assembly) -
         "logs:CreateLogStream",
         "logs:PutLogEvents",
     }
+
+
+def test_values_of_secrets_are_read_by_the_line_alone_and_lie_three_levels_deep(assembly: Assembly) -> None:
+    for name in ALLOWED:
+        actions = [KEEP, {DROP}, {READ_VALUE}]
+        found = [each for action in set().union(*actions) for each in with_action(assembly, name, action)]
+        below = [str(each["Resource"]) for each in found if "Providers" not in str(each["Resource"])]
+        assert all(":secret:nodus/*/*/*" in resource for resource in below)
+    readers = {name for name in ALLOWED if with_action(assembly, name, READ_VALUE)}
+    assert readers == {"line"}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
@@ -142,7 +143,10 @@ class Turmoil(World):
 
     def sweep(self) -> None:
         """One pass of the sweeper now."""
-        Sweeper(self.kicks).sweep(lambda: 20.0)  # seconds too few for a second pass half a minute later
+        values = Reclaim(self.kicks.journal, self.vault, self.clock)
+        Sweeper(self.kicks, values).sweep(
+            lambda: 20.0
+        )  # seconds too few for a second pass half a minute later
 
     def kick(self, *, dead: bool = False) -> None:
         head = Journal(self.watched, self.ids).conversation(LINE)

@@ -10,7 +10,7 @@
 
 from nodus import errors
 from nodus._agents import ClaudeAgent, Family, GitSource, ModelAgent, Protocol, Source
-from nodus._client import AgentRuns, Agents, Applied, Client, Resource
+from nodus._client import AgentRuns, Agents, Applied, Client, Resource, Secrets
 from nodus._egress import Egress
 from nodus._record import Record
 from nodus._runs import AgentRun
@@ -35,6 +35,7 @@ __all__ = [
     "Resource",
     "RunBlockedError",
     "RunFailedError",
+    "Secrets",
     "Source",
     "WaitTimeoutError",
     "__version__",

@@ -101,13 +101,22 @@ class Client:
         """The runs of the project."""
         return AgentRuns(self)
 
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The Secrets of the project."""
+        return Secrets(self)
+
     def resource(self, kind: str) -> Resource:
-        """The resource of a kind, ``Agent`` or ``AgentRun``.
+        """The resource of a kind, such as ``Agent`` or ``AgentRun``.
 
         Raises:
             ValueError: this client does not know the kind.
         """
-        known: dict[str, Resource] = {"Agent": self.agents, "AgentRun": self.agentruns}
+        known: dict[str, Resource] = {
+            "Agent": self.agents,
+            "AgentRun": self.agentruns,
+            "Secret": self.secrets,
+        }
         if kind not in known:
             raise ValueError(f"no kind {kind!r} (kinds: {', '.join(known)})")
         return known[kind]
@@ -261,6 +270,14 @@ class AgentRuns(Resource):
         reply = self._send(Call("GET", self.path(name, "answer")))
         content = self._client.transport.fetch(reply) if reply.code >= 300 else reply.content
         return content.decode("utf-8", "replace")
+
+
+class Secrets(Resource):
+    """Secrets: values that are written and never read back; ``status.fields`` names them (NOD-465)."""
+
+    kind = "Secret"
+    plural = "secrets"
+    _apply_may_repeat = True
 
 
 _default_lock = threading.Lock()

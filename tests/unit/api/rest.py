@@ -11,6 +11,7 @@ from nodus_core.access.directory import Directory
 from nodus_core.journal.access import Access
 from nodus_core.journal.journal import Journal
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, plays, says
 from nodus_core.testing.scripted_sandbox import Behaviour, exited
 from nodus_core.testing.world import World
@@ -57,12 +58,15 @@ class Rest:
         script: Script | None = None,
         behaviour: Behaviour = lambda kind, request: exited(),
         store: MemoryStore | None = None,
+        vault: MemoryVault | None = None,
     ) -> None:
         self.store = store or MemoryStore()
-        self.world = World(script or plays([says("done")]), behaviour, store=self.store)
+        self.world = World(script or plays([says("done")]), behaviour, store=self.store, vault=vault)
         world = self.world
         plain = Journal(self.store, world.ids)
-        self.gate = build(Service.over(plain, world.payloads, world.kicks, world.clock, world.ids))
+        self.gate = build(
+            Service.over(plain, world.payloads, world.kicks, world.clock, world.ids, vault=world.vault)
+        )
         self.directory = Directory(Access(plain.writer), world.clock)
         self.directory.create_organization("acme")
         for project in ("web", "lab"):

@@ -20,8 +20,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.unit.client.fake_runs import Outcome, Run
 
 TOKEN = "key-of-the-fake"
-PREFIX = re.compile(r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns)(?:/([^/]+)(?:/([a-z-]+))?)?$")
-KINDS = {"agents": "Agent", "agentruns": "AgentRun"}
+PREFIX = re.compile(
+    r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns|secrets)(?:/([^/]+)(?:/([a-z-]+))?)?$"
+)
+KINDS = {"agents": "Agent", "agentruns": "AgentRun", "secrets": "Secret"}
 FIELDS = {
     "Agent": [
         "system",
@@ -50,6 +52,7 @@ FIELDS = {
         "taskKey",
         "dependsOn",
     ],
+    "Secret": ["data"],
 }
 LARGE_ANSWER_BYTES = 4 * 1024 * 1024
 
@@ -241,7 +244,7 @@ class FakeServer:
 
     def _delete(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)
-        if plural == "agents":
+        if plural != "agentruns":
             del self.objects[project, plural, name]
             return _json(200, {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success"})
         self.runs[project, name].cancelled = True
@@ -305,6 +308,8 @@ class FakeServer:
     def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
         if thing["kind"] == "Agent":
             return thing
+        if thing["kind"] == "Secret":
+            return thing | {"spec": {}, "status": {"fields": sorted(thing["spec"]["data"])}}
         return thing | {
             "status": self.runs[thing["metadata"]["namespace"], thing["metadata"]["name"]].status()
         }

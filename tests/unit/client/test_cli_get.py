@@ -131,7 +131,7 @@ def test_messages_of_the_server_are_made_safe(cli: Cli, server: FakeServer) -> N
     [
         (
             ("get", "agnet"),
-            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar)",
+            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar), secret",
         ),
         (("get", "ar/x", "y"), "give one name"),
         (("get", "ar/"), "give one name"),

@@ -20,16 +20,17 @@ ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
     "nodus": """AgentRun AgentRuns Agents ApiError Applied ClaudeAgent Client Egress Family GitSource ModelAgent
-        NodusError Protocol Record Resource RunBlockedError RunFailedError Source WaitTimeoutError __version__
+        NodusError Protocol Record Resource RunBlockedError RunFailedError Secrets Source WaitTimeoutError __version__
         errors""",
     "AgentRun": "answer cancel from_name project status steps wait",
     "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural steps",
     "Agents": "apply create delete get kind list pages patch path plural",
     "ClaudeAgent": "from_name manifest remote submit",
-    "Client": "agentruns agents close in_project project resource settings transport",
+    "Client": "agentruns agents close in_project project resource secrets settings transport",
     "Egress": "allow deny hosts open to_spec",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
+    "Secrets": "apply create delete get kind list pages patch path plural",
 }
 SIGNATURES = {
     "AgentRun.from_name": "(name, *, project=None, client=None)",

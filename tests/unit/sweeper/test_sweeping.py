@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.sweeper import RESERVE_S, Sweep, Sweeper
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key
@@ -14,6 +15,7 @@ from nodus_core.journal.store import Delete, Put, Transaction
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 
 INVOCATION_S = 55.0
 
@@ -51,7 +53,8 @@ class Lines:
 
     def sweep(self) -> Sweep:
         self.started = self.clock.now()
-        return Sweeper(cast("Kicks", self)).sweep(self.remaining)
+        values = Reclaim(self.journal, MemoryVault(), self.clock)
+        return Sweeper(cast("Kicks", self), values).sweep(self.remaining)
 
 
 def names(count: int) -> list[str]:

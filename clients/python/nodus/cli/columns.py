@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from nodus.cli import durations
-from nodus.cli.kinds import AGENT, AGENT_RUN, Kind
+from nodus.cli.kinds import AGENT, AGENT_RUN, SECRET, Kind
 from nodus.cli.text import cut, line
 
 Column = tuple[str, Callable[[Mapping[str, Any]], str]]
@@ -72,6 +72,11 @@ def _agent_model(thing: Mapping[str, Any]) -> str:
     return str(pick(thing, "spec.model.name") or ",".join(str(family) for family in families))
 
 
+def _fields(thing: Mapping[str, Any]) -> str:
+    fields: list[Any] = pick(thing, "status.fields") or []
+    return ",".join(str(field) for field in fields)
+
+
 def _prompt(thing: Mapping[str, Any]) -> str:
     return cut(line(pick(thing, "spec.input") or ""), PREVIEW_COLUMNS)
 
@@ -101,6 +106,10 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
             _AGE,
         ],
         [("AGENT", _text("spec.agent")), ("SANDBOX", _text("status.sandbox.phase")), ("INPUT", _prompt)],
+    ),
+    SECRET.name: (
+        [_NAME, ("FIELDS", _fields), ("REVISION", _text("metadata.generation")), _AGE],
+        [],
     ),
 }
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from nodus.cli.kinds import AGENT_RUN, Target
+from nodus.cli import values
+from nodus.cli.kinds import AGENT_RUN, SECRET, Target
 from nodus.cli.session import Command, Group, Session, pass_session
 
 
@@ -42,3 +43,30 @@ def agentrun(
 
 
 create.add_command(agentrun, "ar")
+
+
+@create.command("secret", cls=Command)
+@click.argument("name")
+@click.option(
+    "--from-literal", "literals", multiple=True, metavar="FIELD=VALUE", help="A field and its value."
+)
+@click.option(
+    "--from-file",
+    "files",
+    multiple=True,
+    metavar="[FIELD=]FILE|-",
+    help="A field with what a file holds, or standard input; without FIELD it is called like the file.",
+)
+@pass_session
+def secret(session: Session, name: str, *, literals: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """Store values that are never shown again, such as a model provider's key.
+
+    A value on the command line stays in the shell's history; --from-file FIELD=- reads it from standard input.
+
+    \b
+      nodus create secret anthropic-key --from-file ANTHROPIC_API_KEY=-
+      nodus create secret model-key --from-literal OPENAI_API_KEY=…
+    """
+    data = values.read(literals, files)
+    session.client.secrets.create(name, {"data": data})
+    click.echo(f"{Target(SECRET, name)} created")

@@ -29,7 +29,8 @@ class Kind:
 
 AGENT = Kind("Agent", "agent", "agents")
 AGENT_RUN = Kind("AgentRun", "agentrun", "agentruns", "ar", frozenset({"Succeeded", "Failed", "Cancelled"}))
-KINDS = (AGENT, AGENT_RUN)
+SECRET = Kind("Secret", "secret", "secrets")
+KINDS = (AGENT, AGENT_RUN, SECRET)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import Any, Protocol
 
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.reactions import Reactions
 from nodus_core.conversations.sweeper import Sweeper
@@ -19,6 +20,7 @@ from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Clock, Ids, NoCrash
+from nodus_core.journal.vault import Vault
 from nodus_core.sandboxes.link import Link
 
 
@@ -58,6 +60,13 @@ class Core:
         return S3Payloads(s3(), self.environment["NODUS_PAYLOADS"])
 
     @cached_property
+    def vault(self) -> Vault:
+        from nodus_core.aws.clients import secretsmanager
+        from nodus_core.aws.vault import SecretsManagerVault
+
+        return SecretsManagerVault(secretsmanager(), self.environment["NODUS_SECRETS"])
+
+    @cached_property
     def kicks(self) -> Kicks:
         from nodus_core.aws.clients import stepfunctions
         from nodus_core.aws.executions import StepFunctionsExecutions
@@ -78,7 +87,7 @@ class Core:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        return Sweeper(self.kicks)
+        return Sweeper(self.kicks, Reclaim(self.journal, self.vault, self.clock))
 
     @cached_property
     def worker(self) -> Worker:

@@ -17,6 +17,8 @@ AGENTS_READ = "agents:read"
 AGENTS_WRITE = "agents:write"
 AGENTRUNS_READ = "agentruns:read"
 AGENTRUNS_WRITE = "agentruns:write"
+SECRETS_READ = "secrets:read"
+SECRETS_WRITE = "secrets:write"
 
 
 def is_permission(word: str) -> bool:

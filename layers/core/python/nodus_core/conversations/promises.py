@@ -42,7 +42,8 @@ def promise(scope: ObjectKey, method: str, path: str, key: str, manifest: Manife
         message = f"Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters"
         raise Refusal("BadRequest", message)
     place = json.dumps([scope.org, scope.project, method, path, key])
-    return Promise(digest(place), digest(manifest.meaning()))
+    stored_key = digest(place)
+    return Promise(stored_key, manifest.fingerprint(salt=stored_key))
 
 
 def receipt_of(promised: Promise, obj: Object, now: datetime) -> Receipt:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodus_core.access.door import Place
@@ -30,7 +30,7 @@ class Outcome:
     """What a call came to. `spec` is what the person wrote; `replayed`: an idempotency key's first outcome."""
 
     object: Object
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(repr=False)
     created: bool = False
     replayed: bool = False
 
@@ -102,12 +102,8 @@ class Shelf:
         spec = self.spec(old)
         labels = old.labels if manifest.labels is None else manifest.labels
         new_spec = not same(spec, manifest.spec)
-        if manifest.version not in (None, str(old.version)) and (exact or new_spec or labels != old.labels):
-            message = (
-                f"{old.key.kind} {old.key.name!r} was changed since version {manifest.version[:40]}; "
-                "read it again and repeat your change"
-            )
-            raise Refusal("Conflict", message, kind=old.key.kind, name=old.key.name)
+        if exact or new_spec or labels != old.labels:
+            self.check_version(old, manifest)
         if not new_spec and labels == old.labels:
             return Outcome(old, spec)
         now = self.clock.now()
@@ -121,6 +117,15 @@ class Shelf:
         )
         self.journal.objects.replace(old, new, now)
         return Outcome(new, manifest.spec if new_spec else spec)
+
+    def check_version(self, old: Object, manifest: Manifest) -> None:
+        """Raises `Refusal` `Conflict` when the manifest was made from another version than the stored one."""
+        if manifest.version not in (None, str(old.version)):
+            message = (
+                f"{old.key.kind} {old.key.name!r} was changed since version {manifest.version[:40]}; "
+                "read it again and repeat your change"
+            )
+            raise Refusal("Conflict", message, kind=old.key.kind, name=old.key.name)
 
 
 def key_of(place: Place, kind: str, name: str) -> ObjectKey:

@@ -7,10 +7,11 @@ on within 70 s (30 s of lease, 30 s until the pass, and the start).
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.kernel.errors import NodusError
 
@@ -19,40 +20,48 @@ BETWEEN_PASSES = timedelta(seconds=29)
 RESERVE_S = 5.0
 """Seconds of an invocation that are left when a sweep stops: one kick with all its tries takes less."""
 
+MOST_RECLAIMED = 100
+"""Loose values that one sweep removes: the lines come next."""
+
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one call did. `finished`: every line that was due was looked at; else the time was up."""
+    """What one call did. `reclaimed` counts loose values. `finished`: all that was due was looked at, before the
+    time was up."""
 
     passes: int
     kicked: int = 0
     failed: int = 0
     finished: bool = True
+    reclaimed: int = 0
 
 
 @dataclass(frozen=True)
 class Sweeper:
     kicks: Kicks
+    values: Reclaim
 
     def sweep(self, remaining: Callable[[], float]) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then.
 
         `remaining`: seconds that the invocation has left; the sweep stops in time, and the next one begins with
-        another shard, so that none is left out for ever.
+        another shard, so that none is left out for ever. Loose values are removed first: there are few.
         """
-        first = self._pass(remaining)
+        reclaimed = self._reclaim(remaining)
+        first = replace(self._pass(remaining), reclaimed=reclaimed)
         pause = BETWEEN_PASSES.total_seconds()
         if not first.finished or remaining() < pause + RESERVE_S or not self._will_be_due():
             return first
         self.kicks.clock.sleep(pause)
         second = self._pass(remaining)
-        return Sweep(2, first.kicked + second.kicked, first.failed + second.failed, second.finished)
+        kicked, failed = first.kicked + second.kicked, first.failed + second.failed
+        return Sweep(2, kicked, failed, second.finished, reclaimed)
 
     def _pass(self, remaining: Callable[[], float]) -> Sweep:
         kicked = failed = 0
-        for line in self._due():
+        for line in self._due(self.kicks.journal.due_conversations):
             if remaining() < RESERVE_S:
                 return Sweep(1, kicked, failed, finished=False)
             try:
@@ -63,12 +72,23 @@ class Sweeper:
                 log.error("line %s was not kicked and stays due: %s", line, error)
         return Sweep(1, kicked, failed)
 
-    def _due(self) -> Iterator[str]:
-        """Lines that are due; each minute begins with another shard."""
+    def _reclaim(self, remaining: Callable[[], float]) -> int:
+        reclaimed = 0
+        for uid in self._due(self.kicks.journal.due_values):
+            if reclaimed == MOST_RECLAIMED or remaining() < RESERVE_S:
+                break
+            try:
+                reclaimed += self.values.reclaim(uid)
+            except NodusError as error:
+                log.warning("values of Secret %s stay due: %s", uid, error)
+        return reclaimed
+
+    def _due(self, of_shard: Callable[[str, datetime], Iterator[str]]) -> Iterator[str]:
+        """What is due, by shard; each minute begins with another one."""
         now = self.kicks.clock.now()
         first = int(now.timestamp() // 60) % len(DUE_SHARDS)
         for shard in DUE_SHARDS[first:] + DUE_SHARDS[:first]:
-            yield from self.kicks.journal.due_conversations(shard, now)
+            yield from of_shard(shard, now)
 
     def _will_be_due(self) -> bool:
         until = self.kicks.clock.now() + BETWEEN_PASSES

@@ -8,6 +8,7 @@ from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.lines import Lines
+from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
 from nodus_core.journal.sandboxes import Sandboxes
@@ -20,6 +21,7 @@ from nodus_core.kernel.objects import (
     Conversation,
     Cooling,
     Input,
+    LooseValue,
     Object,
     ObjectKey,
     Observation,
@@ -47,6 +49,7 @@ class Journal:
         self.steps = Steps(writer)
         self.sandboxes = Sandboxes(writer)
         self.coolings = Coolings(writer)
+        self.loose_values = LooseValues(writer)
 
     # --- resources ---
 
@@ -62,6 +65,9 @@ class Journal:
 
     def receipt(self, key: str) -> Receipt | None:
         return self._one(Receipt, keys.receipt_key(key))
+
+    def loose_value(self, uid: str) -> LooseValue | None:
+        return self._one(LooseValue, keys.loose_value_key(uid))
 
     # --- conversations ---
 
@@ -152,6 +158,12 @@ class Journal:
         for key in self.store.due(shard, stamp(now)):
             if key.pk.startswith("conv#"):
                 yield key.pk.removeprefix("conv#")
+
+    def due_values(self, shard: str, now: datetime) -> Iterator[str]:
+        """Uids of Secrets whose loose values are due, oldest first (read each again)."""
+        for key in self.store.due(shard, stamp(now)):
+            if key.pk.startswith(keys.LOOSE_VALUES):
+                yield key.pk.removeprefix(keys.LOOSE_VALUES)
 
     def _one(self, cls: type[T], key: Key) -> T | None:
         row = self.store.get([key])[0]

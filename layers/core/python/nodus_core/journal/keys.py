@@ -8,6 +8,9 @@ from nodus_core.kernel.objects import ObjectKey
 DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
 """Partitions of the `due` index; a row's shard is a function of its partition."""
 
+LOOSE_VALUES = "loose#"
+"""Beginning of the partitions of loose values."""
+
 OPEN_COMMANDS = "open#"
 """Beginning of the sort keys of a sandbox's marks of open commands."""
 
@@ -87,6 +90,11 @@ def receipt_key(key: str) -> Key:
 
 def cooling_key(gate: str) -> Key:
     return Key(f"cool#{gate}", "until")
+
+
+def loose_value_key(uid: str) -> Key:
+    """The note of values in the vault that no object names, by the uid of their Secret."""
+    return Key(f"{LOOSE_VALUES}{uid}", "loose")
 
 
 def access_key(token_hash: str) -> Key:

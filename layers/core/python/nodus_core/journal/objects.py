@@ -70,13 +70,14 @@ class Objects:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def create(self, obj: Object, now: datetime, *, receipt: Receipt | None = None) -> None:
+    def create(self, obj: Object, now: datetime, *more: Operation, receipt: Receipt | None = None) -> None:
         """Condition: no object has this key, the receipt's key is free. Raises `ConditionFailed`."""
         self._writer.commit(
             "create-object",
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
             _change(obj, "ADDED", now),
             *([] if receipt is None else [remember(receipt, now)]),
+            *more,
         )
 
     def replace(self, old: Object, new: Object, now: datetime) -> None:

@@ -35,10 +35,19 @@ class ObjectKey:
 
 
 @dataclass(frozen=True)
+class ValueRef:
+    """The values of a Secret: their `version` in the vault, and a `digest` by which the same ones are known again."""
+
+    version: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Object:
     """A resource: envelope, spec (JSON text) and status projection.
 
-    `version` grows with every change and is the watch position; `generation` grows with the spec.
+    `version` grows with every change and is the watch position; `generation` grows with the spec. `value` is a
+    Secret's only: its values stand in the vault, and nowhere else.
     """
 
     key: ObjectKey
@@ -50,6 +59,17 @@ class Object:
     status: dict[str, Any] = field(default_factory=dict[str, Any])
     deleted_at: datetime | None = None
     labels: dict[str, str] = field(default_factory=dict[str, str])
+    value: ValueRef | None = None
+
+
+@dataclass(frozen=True)
+class LooseValue:
+    """Values in the vault that no object names yet, or any more. `doomed`: they are being removed."""
+
+    org: str
+    project: str
+    uid: str
+    doomed: bool = False
 
 
 @dataclass(frozen=True)

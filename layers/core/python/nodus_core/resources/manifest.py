@@ -2,22 +2,23 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
 from nodus_core.kernel.errors import Cause
+from nodus_core.kernel.ids import digest
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.document import Written, bad, below, canonical
 from nodus_core.resources.fields import is_name
 from nodus_core.resources.patch import merge
 from nodus_core.resources.refusals import invalid, refusal, suggestion
+from nodus_core.resources.secret import SecretSpec, sealed_digest
 
 API_VERSION = "nodus.dev/v1"
-PLURALS = {"Agent": "agents", "AgentRun": "agentruns"}
-SPECS: dict[str, type[BaseModel]] = {"Agent": AgentSpec, "AgentRun": AgentRunSpec}
+SPECS: dict[str, type[BaseModel]] = {"Agent": AgentSpec, "AgentRun": AgentRunSpec, "Secret": SecretSpec}
 
 _FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
 _WRITABLE = ("name", "namespace", "labels")
@@ -32,18 +33,22 @@ class Manifest:
     """An object as a client wants it. `spec` holds what was written, without nulls; nothing is defaulted.
 
     `labels` is None when the writer says nothing about them; `version` is `metadata.resourceVersion` if it was
-    sent: the one that the writer has seen.
+    sent: the one that the writer has seen. Its repr leaves the spec out, which may hold a Secret's values.
     """
 
     kind: str
     name: str
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(repr=False)
     labels: dict[str, str] | None = None
     version: str | None = None
 
     def meaning(self) -> str:
         """A text that is the same for manifests that mean the same."""
         return canonical({"kind": self.kind, "name": self.name, "labels": self.labels, "spec": self.spec})
+
+    def fingerprint(self, salt: str) -> str:
+        """A digest of the meaning, to know the same request again; of a Secret's, it tells nothing about the values."""
+        return sealed_digest(self.meaning(), salt) if self.kind == "Secret" else digest(self.meaning())
 
 
 def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | None = None) -> Manifest:

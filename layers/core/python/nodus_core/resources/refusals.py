@@ -10,6 +10,8 @@ from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.resources.document import below
 
 MOST_CAUSES = 20
+_KEY = "[key]"
+"""What pydantic puts behind the name of a field that is itself what is wrong."""
 
 _WORDS = {
     "missing": "is required",
@@ -92,7 +94,8 @@ def suggestion(word: str, known: list[str]) -> str:
 def _path(loc: tuple[str | int, ...]) -> str:
     path = "spec"
     for part in loc:
-        path = f"{path}[{part}]" if isinstance(part, int) else below(path, part)
+        if part != _KEY:
+            path = f"{path}[{part}]" if isinstance(part, int) else below(path, part)
     return path
 
 

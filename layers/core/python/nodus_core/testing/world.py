@@ -28,6 +28,7 @@ from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, ScriptedModels
 from nodus_core.testing.scripted_sandbox import Behaviour, ScriptedSandboxes, exited
 
@@ -69,12 +70,14 @@ class World:
         *,
         crash: CrashPoints | None = None,
         store: Store | None = None,
+        vault: MemoryVault | None = None,
     ) -> None:
         self.store = store or MemoryStore()
         self.sandboxes = ScriptedSandboxes(behaviour)
         self.clock = TickingClock(self.sandboxes.turn)
         self.models = ScriptedModels(script)
         self.payloads = MemoryPayloads()
+        self.vault = vault or MemoryVault()
         self.ids = CountingIds()
         self.executions = Started()
         self.journal = Journal(self.store, self.ids, crash)

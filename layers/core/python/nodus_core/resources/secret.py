@@ -1,0 +1,49 @@
+"""Kind `Secret`: values that can be written and never read back (NOD-465, NODQ-101)."""
+
+import hashlib
+import json
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from nodus_core.resources.fields import SecretField, Spec, Str, problem
+
+MOST_FIELDS = 100
+MOST_BYTES = 65_536
+"""Bytes of all fields and values together, as JSON: what one secret of Secrets Manager holds."""
+
+
+def _not_empty(value: str) -> str:
+    if not value:
+        raise problem("must not be empty")
+    return value
+
+
+def _fits(data: dict[str, str]) -> dict[str, str]:
+    size = len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MOST_BYTES:
+        message = f"has {size} bytes of names and values, at most {MOST_BYTES} are taken"
+        raise PydanticCustomError("too_large", "{problem}", {"problem": message})
+    return data
+
+
+Data = Annotated[
+    dict[SecretField, Annotated[Str, AfterValidator(_not_empty)]],
+    Field(min_length=1, max_length=MOST_FIELDS),
+    AfterValidator(_fits),
+]
+
+
+class SecretSpec(Spec):
+    """`spec` of a Secret as written. What is read back has no `data`; applying it so leaves the values alone."""
+
+    data: Data | None = None
+
+
+def sealed_digest(text: str, salt: str) -> str:
+    """A digest that knows a text again and, unlike a plain hash, gives no short or guessable value away.
+
+    Slow on purpose (scrypt: 16 MiB and some 50 ms for each guess), under a salt that no other text shares.
+    """
+    return hashlib.scrypt(text.encode(), salt=salt.encode(), n=2**14, r=8, p=1, dklen=32).hex()
