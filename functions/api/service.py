@@ -8,6 +8,7 @@ from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.agents import Agents
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -25,6 +26,7 @@ class Service:
     agents: Agents
     admission: Admission
     control: Control
+    messages: Messages
     reading: Reading
     stepping: Stepping
     clock: Clock
@@ -38,6 +40,7 @@ class Service:
             agents=Agents(shelf, ids),
             admission=Admission(shelf, kicks.executions, ids),
             control=Control(shelf, kicks),
+            messages=Messages(shelf, kicks),
             reading=Reading(shelf),
             stepping=Stepping(shelf),
             clock=clock,

@@ -8,7 +8,15 @@ from nodus_core.journal.journal import Journal
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import MOST_SANDBOXES
 from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
-from nodus_core.kernel.states import FINAL_TASKS, CommandState, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import (
+    FINAL_TASKS,
+    CommandState,
+    InputState,
+    RunState,
+    SandboxState,
+    TaskState,
+    TurnState,
+)
 from nodus_core.testing.world import NAMES
 
 from tests.property.turmoil import LINE, Turmoil
@@ -39,6 +47,7 @@ def check_rest(world: Turmoil) -> None:
         assert (obj.status["phase"], obj.status["reason"] in HELD) == ("Waiting", True)
         _check_held(world, head, obj)
     _check_effects(world, head)
+    _check_inputs(world, head, obj)
     assert recomputed(reader(world), head, obj) == shown(obj.status)
 
 
@@ -58,6 +67,28 @@ def _check_effects(world: Turmoil, head: Conversation) -> None:
             assert (command.state is CommandState.LOST) is (state is TaskState.UNCERTAIN), command.id
             assert command.state is not CommandState.WITHDRAWN or command.id not in counts, command.id
             assert command.state not in (CommandState.PENDING, CommandState.CLAIMED), command.id
+
+
+def _check_inputs(world: Turmoil, head: Conversation, obj: Object) -> None:
+    """What was accepted has one turn, in order, or is listed as undelivered; what was refused is nowhere (FLD-12)."""
+    entries = reader(world).inputs_of(LINE, after=0, limit=1000)
+    assert [entry.seq for entry in entries] == list(range(1, head.accepted + 1))
+    turns = [(turn.number, turn.input) for turn in reader(world).turns_of(LINE)]
+    assert turns == [(number, number) for number in range(1, head.opened + 1)]
+    states = [entry.state for entry in entries]
+    unread = InputState.CANCELED if head.ended else InputState.QUEUED
+    assert states == [InputState.OPENED] * head.opened + [unread] * (head.accepted - head.opened)
+    keys = [entry.message_key for entry in entries[1:]]
+    assert {key: accepted.turn for key, accepted in world.told.items()}.items() <= {
+        key: entry.seq for entry in entries[1:] if (key := entry.message_key)
+    }.items()
+    assert len(keys) == len(set(keys))
+    assert not world.refused & set(keys)
+    if head.ended:
+        assert head.returned == head.accepted - head.opened
+        listed = [item["messageKey"] for item in obj.status.get("undelivered", [])]
+        assert listed == keys[max(head.opened - 1, 0) :]
+        assert {item["reason"] for item in obj.status.get("undelivered", [])} <= {obj.status.get("reason")}
 
 
 def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:

@@ -114,7 +114,7 @@ class RunInTurmoil(RuleBasedStateMachine):
             "taken over": lambda: lost_race(world.take_over),
             "stopped": lambda: lost_race(world.stop),
             "sandboxes die": world.kill_sandboxes,
-            "message": lambda: lost_race(world.say),
+            "message": lambda: lost_race(world.send),
             "daemons look": world.sandboxes.turn,
             "time": lambda: world.clock.sleep(40),
             "doubled": lambda: world.execute(*world.known[-1]),
@@ -152,6 +152,19 @@ class RunInTurmoil(RuleBasedStateMachine):
 RunInTurmoil.TestCase.settings = EFFORT
 TestRunInTurmoil = pytest.mark.req(
     *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-127", "NOD-128"),
-    *("INV-08", "INV-10", "INV-12", "INV-16", "INV-42", "INV-43", "INV-44", "INV-46", "INV-49", "INV-52"),
+    *(
+        "INV-08",
+        "INV-10",
+        "INV-12",
+        "INV-16",
+        "INV-42",
+        "INV-43",
+        "INV-44",
+        "INV-46",
+        "INV-49",
+        "INV-50",
+        "INV-52",
+    ),
+    *("FLD-12", "NOD-180", "NOD-181", "NOD-189"),
 )(RunInTurmoil.TestCase)
 TestRunInTurmoil = pytest.mark.timeout(300)(TestRunInTurmoil)

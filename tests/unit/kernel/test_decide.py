@@ -36,6 +36,14 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "ended, with a sandbox": (view(conversation=head(ended=True), run=None), to.Release("conv-s1")),
     "ended, without one": (view(conversation=head(ended=True, sandbox=None), run=None), to.Close()),
     "ended and stopped": (view(conversation=head(ended=True, stop=STOP, sandbox=None), run=None), to.Close()),
+    "ended, with inputs unread": (
+        view(conversation=head(ended=True, accepted=4, returned=1), run=None),
+        to.ReturnUnread(),
+    ),
+    "ended, with every unread input returned": (
+        view(conversation=head(ended=True, accepted=4, returned=3), run=None),
+        to.Release("conv-s1"),
+    ),
     # --- stopped within a turn ---
     "stopped with work open": (
         view(
@@ -228,6 +236,6 @@ def test_stopping_leads_towards_the_end_from_every_position(name: str) -> None:
     """No position keeps a stopped conversation asking, placing or waiting for a person."""
     position, _ = POSITIONS[name]
     stopped = decide(replace(position, conversation=replace(position.conversation, stop=STOP)))
-    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.Release | to.Close)
+    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.ReturnUnread | to.Release | to.Close)
     if isinstance(stopped, to.FinishTurn):
         assert (stopped.state, stopped.ends) == (TurnState.CANCELED, True)

@@ -142,7 +142,7 @@ class Admission:
             status=projection.queued(agent.object.generation, cap),
             labels=manifest.labels or {},
         )
-        conversation = _conversation(obj, put(_context(agent, spec).to_json()), cap)
+        conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
         first = _first_input(obj, put(spec.input), place.caller)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self._commit(obj, conversation, first, agent.object, receipt)
@@ -178,7 +178,7 @@ class Admission:
         raise Refusal("NotFound", message, causes=(cause,), kind="Agent", name=name)
 
 
-def _conversation(obj: Object, context: Text, cap: Decimal) -> Conversation:
+def _conversation(obj: Object, spec: AgentRunSpec, context: Text, cap: Decimal) -> Conversation:
     """The run's conversation; the lease is that of the execution that starts after the commit.
 
     When that start is lost, the sweeper sees the lease end.
@@ -190,6 +190,7 @@ def _conversation(obj: Object, context: Text, cap: Decimal) -> Conversation:
         line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
         created_at=obj.created_at,
         cap=cap,
+        keep_alive=spec.keep_alive or False,
         accepted=1,
     )
 

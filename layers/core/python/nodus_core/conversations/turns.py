@@ -9,13 +9,14 @@ from nodus_core.conversations.ports import DONE, REST, Directive
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
+from nodus_core.conversations.unread import with_undelivered
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
-from nodus_core.kernel.states import ALIVE_SANDBOXES, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
@@ -48,8 +49,10 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
     """The next input becomes a turn, with a run under what is left of the cap."""
     head, now = session.conversation, session.ports.clock.now()
     entry = session.ports.journal.input(head.id, decision.number)
-    if entry is None:
-        raise CorruptRow(f"conversation {head.id}: input {decision.number} was accepted and is missing")
+    if entry is None or entry.state is not InputState.QUEUED:
+        session.owned_head()  # else the line's new owner has opened it
+        state = entry.state if entry else "missing"
+        raise CorruptRow(f"conversation {head.id}: input {decision.number} is to be read and is {state}")
     uid = ids.run_id(head.id, decision.number)
     turn = Turn(
         conversation=head.id,
@@ -110,6 +113,8 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
     after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
     message = _failure(session) if decision.state is TurnState.FAILED else None
     status = projection.answered(session.object.status, after, turn, now, message)
+    if decision.ends:
+        status = with_undelivered(session, status, decision.reason)
     session.conversation = session.ports.journal.turns.finish_turn(
         session.fence, head, run, turn, session.projected(status), ends=decision.ends
     )
@@ -127,7 +132,9 @@ def _failure(session: Session) -> str | None:
 
 def end(session: Session) -> None:
     """Stopped while no turn was open."""
+    stop = session.conversation.stop
     status = projection.cancelling(session.object.status)
+    status = with_undelivered(session, status, stop.reason if stop else None)
     session.conversation = session.ports.journal.turns.end(
         session.fence, session.conversation, session.projected(status)
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from nodus_core.conversations import calls, preparation, rounds, routing, turns
+from nodus_core.conversations import calls, preparation, rounds, routing, turns, unread
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
 from nodus_core.conversations.session import STUCK, Session, owns
@@ -160,6 +160,8 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return turns.finish_turn(session, decision)
         case to.End():
             return turns.end(session)
+        case to.ReturnUnread():
+            return unread.return_unread(session)
         case to.Release(sandbox=sandbox):
             return turns.release(session, sandbox)
         case to.Close():

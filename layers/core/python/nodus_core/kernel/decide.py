@@ -6,6 +6,7 @@ preparation:  StartSandbox ─► RunSetup ─► Route                 ├─�
 rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─────┘
                ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
                └────────────────────────────────────────────────────────────────────────────┘
+                                                     (ended, with inputs unread) ReturnUnread
 """
 
 from collections.abc import Mapping
@@ -126,6 +127,11 @@ class End:
 
 
 @dataclass(frozen=True)
+class ReturnUnread:
+    """Settle the inputs that the ended conversation has not read: none of them gets a turn any more."""
+
+
+@dataclass(frozen=True)
 class Release:
     """Let the sandbox go and wait until it is gone."""
 
@@ -155,6 +161,7 @@ Decision = (
     | Cut
     | FinishTurn
     | End
+    | ReturnUnread
     | Release
     | Close
     | Rest
@@ -165,7 +172,7 @@ def decide(view: View) -> Decision:
     """The next thing to do on the main line of a conversation."""
     head = view.conversation
     if head.ended:
-        return Release(head.sandbox) if head.sandbox else Close()
+        return _ended(head)
     if head.stop is not None:
         return _stopped(view)
     if view.run is None:
@@ -175,6 +182,12 @@ def decide(view: View) -> Decision:
     if view.run.selection is None and not view.plan.routed:
         return _failed(NOT_OFFERED)
     return _preparation(view, view.run) or _rounds(view, view.run)
+
+
+def _ended(head: Conversation) -> Decision:
+    if head.opened + head.returned < head.accepted:
+        return ReturnUnread()
+    return Release(head.sandbox) if head.sandbox else Close()
 
 
 def _stopped(view: View) -> Decision:

@@ -26,6 +26,9 @@ PENDING, RUNNING, DELETED = "Pending", "Running", "Deleted"
 MODEL_UNAVAILABLE = "ModelUnavailable"
 """Reason of a run whose model's provider takes no call now, and of one that has given up on that."""
 
+MOST_UNDELIVERED = 20
+"""Messages that stand in `status.undelivered`; `undeliveredCount` says how many there are."""
+
 _OF_A_WAIT = ("reason", "message", "unresolved", "unresolvedCount")
 
 PHASES = {
@@ -119,8 +122,22 @@ def held_up(status: Status, reason: str, message: str) -> Status:
 
 
 def resumed(status: Status) -> Status:
-    """The run goes on after a wait that nobody had to end."""
+    """The run goes on after a wait: for what nobody had to do, or for a message that has come."""
     return {**_plain(status), "phase": "Running"}
+
+
+def awaits_message(status: Status) -> bool:
+    """Whether a run with this status stands still until it gets a message."""
+    return status.get("phase") == "Waiting" and status.get("reason") == "MessageWait"
+
+
+def undelivered(status: Status, keys: list[str], count: int, reason: str) -> Status:
+    """The run ended before it could read these messages (FLD-12): the keys of the first, and how many there are."""
+    if not count:
+        return status
+    entries = [{"messageKey": key, "reason": reason} for key in keys[:MOST_UNDELIVERED]]
+    more = {"undeliveredCount": count} if count > len(entries) else {}
+    return {**status, "undelivered": entries, **more}
 
 
 def cancelling(status: Status) -> Status:
@@ -131,7 +148,10 @@ def cancelling(status: Status) -> Status:
 def answered(
     status: Status, conversation: Conversation, turn: Turn, now: datetime, message: str | None = None
 ) -> Status:
-    """A turn is final; `message` says why it failed. A canceled run keeps its phase until its sandbox is gone."""
+    """A turn is final; `message` says why it failed. A canceled run keeps its phase until its sandbox is gone.
+
+    A run that goes on waits for a message, unless it has one already.
+    """
     after: Status = {
         **_plain(status),
         "attempts": conversation.attempts,
@@ -142,6 +162,8 @@ def answered(
         after["answer"] = {"preview": preview(turn.answer), "turn": turn.number}
     if turn.state is TurnState.CANCELED:
         return cancelling(after)
+    if not conversation.ended and conversation.accepted > conversation.opened:
+        return {**after, "phase": "Running"}
     if not conversation.ended:
         return {**after, "phase": "Waiting", "reason": "MessageWait"}
     after["phase"] = PHASES[turn.state]
@@ -166,6 +188,8 @@ def turn_entry(turn: Turn) -> Status:
         "phase": "Running" if turn.state is TurnState.OPEN else PHASES.get(turn.state, "Waiting"),
         "startedAt": stamp(turn.started_at),
     }
+    if turn.reason:
+        entry["reason"] = turn.reason
     if turn.model:
         entry["model"] = turn.model
     if turn.chosen_by:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
+from nodus_core.access.door import Place
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
@@ -23,6 +26,7 @@ from nodus_core.kernel import projection
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Inline
+from nodus_core.resources.message import Message
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import Crash
@@ -90,7 +94,14 @@ class World:
             self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids, {}
         )
 
-    def admit(self, prompt: str = "Do it.", *, cap: str = "1.00", context: Context | None = None) -> str:
+    def admit(
+        self,
+        prompt: str = "Do it.",
+        *,
+        cap: str = "1.00",
+        context: Context | None = None,
+        keep_alive: bool = False,
+    ) -> str:
         """Creates a run and starts its execution; returns the conversation's id."""
         now = self.clock.now()
         frozen = context or Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
@@ -102,12 +113,20 @@ class World:
             line=Line(1, lease_until=now + timedelta(seconds=30)),
             created_at=now,
             cap=Decimal(cap),
+            keep_alive=keep_alive,
             accepted=1,
         )
         first = Input("conv", 1, Inline(prompt), InputState.QUEUED, "person", "alice", now)
         self.outside.objects.admit(obj, head, first, now, agent=None)
         self.executions.start("conv", 1)
         return "conv"
+
+    def say(self, text: str, key: str = "next") -> Accepted:
+        """A person sends a message, as the API does. Raises `Refusal`."""
+        shelf = Shelf(self.outside, self.payloads, self.clock)
+        door = Messages(shelf, Kicks(self.outside, self.executions, self.clock))
+        message = Message.model_validate({"payload": text, "messageKey": key})
+        return door.send(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, message)
 
     def stop(self) -> None:
         """A person cancels the run, as the API does; a second time changes nothing."""
