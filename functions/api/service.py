@@ -13,9 +13,7 @@ from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.stepping import Stepping
 from nodus_core.journal.access import Access
-from nodus_core.journal.journal import Journal
-from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock, Ids
+from nodus_core.journal.ports import Clock, Ids, Schedules
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class Service:
     clock: Clock
 
     @classmethod
-    def over(cls, journal: Journal, payloads: Payloads, kicks: Kicks, clock: Clock, ids: Ids) -> Self:
+    def over(cls, shelf: Shelf, kicks: Kicks, schedules: Schedules, ids: Ids) -> Self:
         """The use cases over these ports."""
-        shelf = Shelf(journal, payloads, clock)
+        journal, clock = shelf.journal, shelf.clock
         return cls(
             door=Door(Access(journal.writer), clock),
             agents=Agents(shelf, ids),
-            admission=Admission(shelf, kicks.executions, ids),
+            admission=Admission(shelf, kicks.executions, schedules, ids),
             control=Control(shelf, kicks),
             messages=Messages(shelf, kicks),
             reading=Reading(shelf),

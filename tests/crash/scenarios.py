@@ -203,6 +203,21 @@ def cancelled_unread(crash: CrashPoints | None) -> World:
     return world
 
 
+def overdue_at_work(crash: CrashPoints | None) -> World:
+    """Its deadline comes while a command runs and a message waits."""
+    world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
+    whenever(world, lambda: bool(world.sandboxes.effects), lambda: say(world, "one"))
+    world.admit(keep_alive=True, lifetime=50)
+    return world
+
+
+def overdue_at_rest(crash: CrashPoints | None) -> World:
+    """Its deadline comes while it waits for a message."""
+    world = World(plays([ANSWER]), crash=crash)
+    world.admit(keep_alive=True, lifetime=200)
+    return world
+
+
 def deleted(crash: CrashPoints | None) -> World:
     """Deleted while a command runs; its texts are in the payload store."""
     world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
@@ -233,6 +248,8 @@ SCENARIOS = [
         followed_up,
         kept_alive,
         cancelled_unread,
+        overdue_at_work,
+        overdue_at_rest,
         deleted,
     )
 ]

@@ -24,6 +24,9 @@ from tests.property.turmoil import LINE, Turmoil
 HELD = {"NeedsResolution", "MaxCostReached", "MessageWait"}
 """Words for what only a person can move on."""
 
+STOPS = {"Cancelled": "Cancelled", "DeadlineExceeded": "Failed"}
+"""The phase in which a run ends that was stopped for a reason."""
+
 
 def reader(world: Turmoil) -> Journal:
     """The journal without faults and crash points."""
@@ -44,6 +47,7 @@ def check_rest(world: Turmoil) -> None:
     if head.ended:
         _check_final(world, head, obj)
     else:
+        assert head.deadline is None, "no run outlives its deadline"
         assert (obj.status["phase"], obj.status["reason"] in HELD) == ("Waiting", True)
         _check_held(world, head, obj)
     _check_effects(world, head)
@@ -108,7 +112,10 @@ def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
         assert turn is not None
         assert turn.reason != "SandboxLost" or run.sandboxes == MOST_SANDBOXES, "given up too early"
     if head.stop is not None:
-        assert obj.status["phase"] == "Cancelled"
+        assert (head.stop.reason, obj.status["phase"]) in STOPS.items()
+    if head.stop is not None and head.stop.reason == "DeadlineExceeded":
+        assert head.deadline is not None
+        assert head.stop.at >= head.deadline
 
 
 def _check_held(world: Turmoil, head: Conversation, obj: Object) -> None:
@@ -155,7 +162,7 @@ def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, A
 def _word(journal: Journal, head: Conversation, obj: Object) -> dict[str, str]:
     turns = list(journal.turns_of(head.id))
     if head.ended and head.stop is not None:
-        return {"phase": "Cancelled", "reason": head.stop.reason}
+        return {"phase": STOPS[head.stop.reason], "reason": head.stop.reason}
     if head.ended:
         last = turns[-1]
         word = {"phase": {TurnState.COMPLETED: "Succeeded", TurnState.FAILED: "Failed"}[last.state]}

@@ -165,6 +165,6 @@ TestRunInTurmoil = pytest.mark.req(
         "INV-50",
         "INV-52",
     ),
-    *("FLD-12", "NOD-180", "NOD-181", "NOD-189"),
+    *("FLD-12", "NOD-180", "NOD-181", "NOD-189", "NOD-177", "NOD-178"),
 )(RunInTurmoil.TestCase)
 TestRunInTurmoil = pytest.mark.timeout(300)(TestRunInTurmoil)

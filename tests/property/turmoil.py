@@ -17,7 +17,7 @@ from nodus_core.journal.keys import conversation_key
 from nodus_core.journal.objects import next_version, projection
 from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
 from nodus_core.kernel.objects import StopMarker
-from nodus_core.kernel.projection import cancelling
+from nodus_core.kernel.projection import stopping
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.faults import Faults, FaultyStore
@@ -86,11 +86,18 @@ class Turmoil(World):
         self.kicks = Kicks(outside, self.executions, self.clock)
         self.known = [(LINE, 1)]
         self.kinds: set[str] = {"sandbox"} if scenario.is_deadly else set()
+        if scenario.lifetime is not None:
+            self.kinds.add("deadline")
         """What happened that the outcome may depend on."""
         self.told: dict[str, Accepted] = {}
         """What senders of messages were told, by key."""
         self.refused: set[str] = set()
-        self.admit(cap=scenario.cap, context=scenario.context, keep_alive=scenario.keep_alive)
+        self.admit(
+            cap=scenario.cap,
+            context=scenario.context,
+            keep_alive=scenario.keep_alive,
+            lifetime=scenario.lifetime,
+        )
 
     # --- executions ---
 
@@ -162,7 +169,7 @@ class Turmoil(World):
         if head.stop is not None or head.ended:
             return
         self.kinds.add("stop")
-        shown = replace(obj, status=cancelling(obj.status), version=next_version(obj.version, now))
+        shown = replace(obj, status=stopping(obj.status, "Cancelled"), version=next_version(obj.version, now))
         shows = projection(shown, now, over=obj.version)
         journal.turns.stop(head, StopMarker(now, "alice", "Cancelled"), shows)
 

@@ -12,9 +12,9 @@ from nodus_core.journal.objects import projection as projected
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
+from nodus_core.kernel.stopping import CANCELLED
 
 KIND = "AgentRun"
-CANCELLED = "Cancelled"
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,9 @@ class Control:
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
-        shown = replace(obj, status=projection.cancelling(obj.status), version=next_version(obj.version, now))
+        shown = replace(
+            obj, status=projection.stopping(obj.status, CANCELLED), version=next_version(obj.version, now)
+        )
         shows = projected(shown, now, over=obj.version)
         self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
         return shown

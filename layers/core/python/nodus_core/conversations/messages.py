@@ -16,6 +16,7 @@ from nodus_core.kernel.errors import ConditionFailed, NodusError, Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
 from nodus_core.kernel.states import InputState
+from nodus_core.kernel.stopping import DEADLINE_EXCEEDED, is_overdue
 from nodus_core.kernel.times import moment, stamp
 from nodus_core.resources.message import Message
 
@@ -60,7 +61,7 @@ class Messages:
             receipt = self.shelf.journal.message(obj.uid, message.message_key)
             if receipt is not None:
                 return _as_before(name, receipt, message)
-            _check_open(name, head)
+            _check_open(name, head, self.shelf.clock.now())
             try:
                 accepted = self._accept(obj, head, message, place.caller)
             except ConditionFailed as lost:
@@ -104,12 +105,16 @@ def _shown(obj: Object, now: datetime) -> tuple[Operation, ...]:
     return projected(working, now, over=obj.version)
 
 
-def _check_open(name: str, head: Conversation) -> None:
+def _check_open(name: str, head: Conversation, now: datetime) -> None:
     """Raises `Refusal` `AgentRunFinished` for a run that takes no more messages."""
-    if head.ended or head.stop is not None:
-        what = "has finished" if head.ended else f"is ending ({head.stop.reason})" if head.stop else ""
-        message = f"AgentRun {name!r} {what} and takes no more messages; start a new run"
-        raise Refusal("AgentRunFinished", message, kind=KIND, name=name)
+    if head.ended:
+        what = "has finished"
+    elif head.stop is not None or is_overdue(head, now):
+        what = f"is ending ({head.stop.reason if head.stop else DEADLINE_EXCEEDED})"
+    else:
+        return
+    message = f"AgentRun {name!r} {what} and takes no more messages; start a new run"
+    raise Refusal("AgentRunFinished", message, kind=KIND, name=name)
 
 
 def _as_before(name: str, receipt: Receipt, message: Message) -> Accepted:

@@ -17,6 +17,7 @@ from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
         chosen_by=chosen.chosen_by if chosen else None,
     )
     after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
-    message = _failure(session) if decision.state is TurnState.FAILED else None
+    message = _failure(session) if decision.state is TurnState.FAILED and head.stop is None else None
     status = projection.answered(session.object.status, after, turn, now, message)
     if decision.ends:
         status = with_undelivered(session, status, decision.reason)
@@ -133,8 +134,9 @@ def _failure(session: Session) -> str | None:
 def end(session: Session) -> None:
     """Stopped while no turn was open."""
     stop = session.conversation.stop
-    status = projection.cancelling(session.object.status)
-    status = with_undelivered(session, status, stop.reason if stop else None)
+    if stop is None:
+        raise CorruptRow(f"conversation {session.conversation.id} is to end, and nobody stopped it")
+    status = with_undelivered(session, projection.stopping(session.object.status, stop.reason), stop.reason)
     session.conversation = session.ports.journal.turns.end(
         session.fence, session.conversation, session.projected(status)
     )
@@ -185,7 +187,7 @@ def close(session: Session) -> Directive:
     if session.sandbox is not None or "sandbox" in status:
         status = projection.without_sandbox(status)
     if head.stop is not None and status.get("phase") not in projection.FINAL_PHASES:
-        status = projection.canceled(status, head.stop.reason, now)
+        status = projection.stopped(status, head.stop, now)
     session.object = obj
     # Over exactly this version: a deletion that is marked in between is seen before the line lets go.
     ports.journal.turns.close(session.fence, head, session.projected(status, over=obj.version))
@@ -204,25 +206,26 @@ def rest(session: Session, decision: Rest) -> Directive | None:
     if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
         shown = projection.without_sandbox(shown)
     operations = session.projected(shown) if shown != status else ()
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, None, *operations)
+    session.ports.journal.lines.rest(session.fence, session.conversation, None, *operations)
     return REST
 
 
 def rest_until_due(session: Session, seconds: float) -> Directive:
     """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
     due = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, due)
+    session.ports.journal.lines.rest(session.fence, session.conversation, due)
     return REST
 
 
 def wait_until(session: Session, seconds: float) -> Directive:
     """Lets the line go; its execution looks again after `seconds`, or the sweeper if that has died.
 
-    A kick in between starts another execution, and this one ends when it wakes under its old generation.
+    It looks at its deadline, if that comes first. A kick in between starts another execution, and this one ends when it wakes under its old generation.
     """
+    head = session.conversation
     at = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, at + LEASE)
-    return Directive("soon", at)
+    session.ports.journal.lines.rest(session.fence, head, at + LEASE)
+    return Directive("soon", next_look(head, at))
 
 
 def _unresolved(session: Session) -> list[projection.Status]:

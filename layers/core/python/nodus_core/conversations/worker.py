@@ -82,7 +82,7 @@ class Worker:
         for _ in range(MOST_LOST_RACES):
             due = self.ports.clock.now() + timedelta(seconds=delay)
             try:
-                journal.lines.rest(fence, head.bell, due, *self._stuck(head, failures), failures=failures)
+                journal.lines.rest(fence, head, due, *self._stuck(head, failures), failures=failures)
             except ConditionFailed:
                 now = journal.conversation(head.id)
                 if now is None or not owns(fence, now):
@@ -154,6 +154,10 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return calls.place(session, planned)
         case to.Watch(tasks=tasks):
             return calls.watch(session, tasks)
+        case to.Expire():
+            session.expire()
+            session.reload()
+            return None
         case to.Cut(keys=keys):
             return calls.cut(session, keys)
         case to.FinishTurn():

@@ -79,11 +79,10 @@ class Turns:
 
         Condition: the fence holds in both heads, the run's version is the one seen and nothing is open in
         it, the turn is not final yet, and no input came in since the head was read (else look again: it gets a
-        turn, FLD-12, and the run does not show that it waits for one). A turn that was not canceled cannot become
-        final once the conversation is stopped; one that is stopped takes no input. Raises `ConditionFailed`.
+        turn, FLD-12, and the run does not show that it waits for one). A stop that was not seen is seen first;
+        a stopped conversation takes no input. Raises `ConditionFailed`.
         """
         settled = replace(run, state=RunState.SETTLED, version=run.version + 1)
-        canceled = turn.state is TurnState.CANCELED
         after = replace(
             conversation,
             run=None,
@@ -99,7 +98,7 @@ class Turns:
                     fence.on_conversation,
                     Equals("run", run.uid),
                     Equals("accepted", conversation.accepted),
-                    Present("stop") if canceled else Absent("stop"),
+                    Absent("stop") if conversation.stop is None else Present("stop"),
                 ),
                 assign={"ended": ends, "steps": after.steps, "spent": after.spent},
                 remove=("run", "outbox"),

@@ -1,20 +1,21 @@
 """What a line does next, from what the journal says. The same view gives the same decision.
 
-stop? ──► Cut ──► FinishTurn(canceled) ─┐
-no turn open ──► OpenTurn | Rest | End ─┤
-preparation:  StartSandbox ─► RunSetup ─► Route                 ├─► (ended) Release ─► Close
-rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─────┘
+overdue? ──► Expire ─┐
+stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
+no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
+preparation:  StartSandbox ─► RunSetup ─► Route                  ├─► (ended) ReturnUnread ─► Release ─► Close
+rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ──────┘
                ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
                └────────────────────────────────────────────────────────────────────────────┘
-                                                     (ended, with inputs unread) ReturnUnread
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids
-from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, Task
+from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, StopMarker, Task
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.stopping import turn_state
 
 MOST_CUT_REPLIES = 2
 """Replies in a row cut by the output limit after which the turn stops (FLD-03)."""
@@ -49,7 +50,7 @@ class View:
     """What one decision is made from.
 
     `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
-    far as they exist.
+    far as they exist. `overdue` says that the deadline has come.
     """
 
     conversation: Conversation
@@ -57,6 +58,7 @@ class View:
     run: Run | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict[str, Task])
     sandbox: Sandbox | None = None
+    overdue: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ class Watch:
     """Wait for calls that run in the sandbox."""
 
     tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Expire:
+    """The deadline has come: stop the conversation for it."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,7 @@ Decision = (
     | Ask
     | Place
     | Watch
+    | Expire
     | Cut
     | FinishTurn
     | End
@@ -174,7 +182,9 @@ def decide(view: View) -> Decision:
     if head.ended:
         return _ended(head)
     if head.stop is not None:
-        return _stopped(view)
+        return _stopped(view, head.stop)
+    if view.overdue:
+        return Expire()
     if view.run is None:
         if head.opened < head.accepted:
             return OpenTurn(head.opened + 1)
@@ -190,13 +200,12 @@ def _ended(head: Conversation) -> Decision:
     return Release(head.sandbox) if head.sandbox else Close()
 
 
-def _stopped(view: View) -> Decision:
+def _stopped(view: View, stop: StopMarker) -> Decision:
     if view.run is None:
         return End()
     if view.run.open:
         return Cut(tuple(sorted(view.run.open)))
-    reason = view.conversation.stop.reason if view.conversation.stop else None
-    return FinishTurn(TurnState.CANCELED, ends=True, reason=reason)
+    return FinishTurn(turn_state(stop), ends=True, reason=stop.reason)
 
 
 def _preparation(view: View, run: Run) -> Decision | None:

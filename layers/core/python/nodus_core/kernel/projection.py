@@ -7,8 +7,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from nodus_core.kernel.objects import Conversation, Sandbox, Task, Turn
+from nodus_core.kernel.objects import Conversation, Sandbox, StopMarker, Task, Turn
 from nodus_core.kernel.states import TurnState
+from nodus_core.kernel.stopping import CANCELLED, DEADLINE_EXCEEDED, turn_state
 from nodus_core.kernel.text import preview
 from nodus_core.kernel.times import stamp
 
@@ -140,15 +141,16 @@ def undelivered(status: Status, keys: list[str], count: int, reason: str) -> Sta
     return {**status, "undelivered": entries, **more}
 
 
-def cancelling(status: Status) -> Status:
-    """Stopped, not joined yet: the run stays in its phase (NODQ-02)."""
-    return {**status, "reason": "Cancelling"}
+def stopping(status: Status, reason: str) -> Status:
+    """Stopped, not joined yet: the run stays in its phase (NODQ-02). `reason` is that of the stop."""
+    shown = {key: value for key, value in status.items() if key != "message"}  # it spoke of what was going on
+    return {**shown, "reason": "Cancelling" if reason == CANCELLED else reason}
 
 
 def answered(
     status: Status, conversation: Conversation, turn: Turn, now: datetime, message: str | None = None
 ) -> Status:
-    """A turn is final; `message` says why it failed. A canceled run keeps its phase until its sandbox is gone.
+    """A turn is final; `message` says why it failed. A stopped run keeps its phase until its sandbox is gone.
 
     A run that goes on waits for a message, unless it has one already.
     """
@@ -160,8 +162,8 @@ def answered(
     }
     if turn.answer is not None and turn.state is TurnState.COMPLETED:
         after["answer"] = {"preview": preview(turn.answer), "turn": turn.number}
-    if turn.state is TurnState.CANCELED:
-        return cancelling(after)
+    if conversation.stop is not None:
+        return stopping(after, conversation.stop.reason)
     if not conversation.ended and conversation.accepted > conversation.opened:
         return {**after, "phase": "Running"}
     if not conversation.ended:
@@ -175,9 +177,12 @@ def answered(
     return after
 
 
-def canceled(status: Status, reason: str, now: datetime) -> Status:
-    """Cancelling is over: everything joined, the sandbox is gone."""
-    return {**_plain(status), "phase": "Cancelled", "reason": reason, "finishedAt": stamp(now)}
+def stopped(status: Status, stop: StopMarker, now: datetime) -> Status:
+    """Stopping is over: everything joined, the sandbox is gone. A deadline says what it ended (NOD-178)."""
+    after = {**_plain(status), "phase": PHASES[turn_state(stop)], "reason": stop.reason}
+    if stop.reason == DEADLINE_EXCEEDED:
+        after["message"] = "The run's deadline came before its end; nothing was begun after it."
+    return {**after, "finishedAt": stamp(now)}
 
 
 def turn_entry(turn: Turn) -> Status:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from nodus_core.access.door import Place
@@ -25,6 +25,7 @@ from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState
+from nodus_core.kernel.stopping import CANCELLED
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.message import Message
 from nodus_core.sandboxes.link import Link
@@ -63,6 +64,16 @@ class Started:
             self.waiting.append((line, generation))
 
 
+@dataclass
+class Scheduled:
+    """Kicks that were asked for, by line; nobody makes them: a kick may be lost."""
+
+    at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+
+    def kick_at(self, line: str, at: datetime) -> None:
+        self.at.setdefault(line, at)
+
+
 class World:
     """Everything that one run needs, under the test's control."""
 
@@ -81,6 +92,7 @@ class World:
         self.payloads = MemoryPayloads()
         self.ids = CountingIds()
         self.executions = Started()
+        self.schedules = Scheduled()
         self.journal = Journal(self.store, self.ids, crash)
         # For daemons, people and tests: other processes than the workers, so without their crash points.
         self.outside = Journal(self.store, self.ids)
@@ -101,8 +113,12 @@ class World:
         cap: str = "1.00",
         context: Context | None = None,
         keep_alive: bool = False,
+        lifetime: float | None = None,
     ) -> str:
-        """Creates a run and starts its execution; returns the conversation's id."""
+        """Creates a run and starts its execution; returns the conversation's id.
+
+        `lifetime`: seconds until its deadline.
+        """
         now = self.clock.now()
         frozen = context or Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
         obj = Object(NAMES, "conv", 1, 1, Inline("{}"), now, projection.queued(1, Decimal(cap)))
@@ -115,6 +131,7 @@ class World:
             cap=Decimal(cap),
             keep_alive=keep_alive,
             accepted=1,
+            deadline=None if lifetime is None else now + timedelta(seconds=lifetime),
         )
         first = Input("conv", 1, Inline(prompt), InputState.QUEUED, "person", "alice", now)
         self.outside.objects.admit(obj, head, first, now, agent=None)
@@ -133,9 +150,9 @@ class World:
         head, obj, now = self.outside.conversation("conv"), self.outside.object(NAMES), self.clock.now()
         if head is None or obj is None or head.stop is not None or head.ended:
             return
-        status = projection.cancelling(obj.status)
+        status = projection.stopping(obj.status, CANCELLED)
         shown = replace(obj, status=status, version=next_version(obj.version, now))
-        self.outside.turns.stop(head, StopMarker(now, "alice", "Cancelled"), show(shown, now))
+        self.outside.turns.stop(head, StopMarker(now, "alice", CANCELLED), show(shown, now))
 
     def settle(self, *, most: int = 400) -> None:
         """Runs executions and the sweeper until nothing is due and nothing was started."""
