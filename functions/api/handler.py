@@ -7,6 +7,7 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
+from nodus_core.conversations.shelf import Shelf
 
 from functions.api.env import Environment
 from functions.api.gate import Gate
@@ -29,9 +30,8 @@ def build(service: Service) -> Gate:
 @cache
 def _gate() -> Gate:
     ports = core(Environment)
-    return build(
-        Service.over(ports.journal, ports.payloads, ports.kicks, ports.clock, ports.ids, vault=ports.vault)
-    )
+    shelf = Shelf(ports.journal, ports.payloads, ports.clock)
+    return build(Service.over(shelf, ports.vault, ports.kicks, ports.schedules, ports.ids))
 
 
 @tracer.capture_lambda_handler(capture_response=False)

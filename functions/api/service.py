@@ -8,14 +8,13 @@ from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.agents import Agents
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.stepping import Stepping
 from nodus_core.journal.access import Access
-from nodus_core.journal.journal import Journal
-from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock, Ids
+from nodus_core.journal.ports import Clock, Ids, Schedules
 from nodus_core.journal.vault import Vault
 
 
@@ -28,22 +27,22 @@ class Service:
     secrets: Secrets
     admission: Admission
     control: Control
+    messages: Messages
     reading: Reading
     stepping: Stepping
     clock: Clock
 
     @classmethod
-    def over(
-        cls, journal: Journal, payloads: Payloads, kicks: Kicks, clock: Clock, ids: Ids, *, vault: Vault
-    ) -> Self:
+    def over(cls, shelf: Shelf, vault: Vault, kicks: Kicks, schedules: Schedules, ids: Ids) -> Self:
         """The use cases over these ports."""
-        shelf = Shelf(journal, payloads, clock)
+        journal, clock = shelf.journal, shelf.clock
         return cls(
             door=Door(Access(journal.writer), clock),
             agents=Agents(shelf, ids),
             secrets=Secrets(shelf, vault, ids),
-            admission=Admission(shelf, kicks.executions, ids),
+            admission=Admission(shelf, kicks.executions, schedules, ids),
             control=Control(shelf, kicks),
+            messages=Messages(shelf, kicks),
             reading=Reading(shelf),
             stepping=Stepping(shelf),
             clock=clock,

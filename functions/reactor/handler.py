@@ -21,7 +21,7 @@ Record = dict[str, Any]
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Stream records in, those that failed out; or one event of Step Functions or ECS."""
+    """Stream records in, those that failed out; or one event of Step Functions, of ECS, or of a schedule of ours."""
     if "Records" in event:
         failed = _batch(event["Records"])
         metrics.add_metric(name="Heard", unit=MetricUnit.Count, value=len(event["Records"]))
@@ -69,6 +69,8 @@ def _event(event: dict[str, Any]) -> None:
         case "aws.ecs":
             reason = detail.get("stoppedReason") or detail.get("stopCode") or "its task has stopped"
             core(Environment).reactions.task_stopped(detail.get("startedBy", ""), reason)
+        case "nodus.schedules":
+            core(Environment).reactions.deadline_came(detail["line"])
         case source:
             logger.warning("an event of %s means nothing to the reactor", source)
 

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from infra.constructs.function import NodusFunction, Size
 from infra.constructs.http_api import HttpApi
+from infra.constructs.kick_schedules import KickSchedules
 from infra.constructs.layers import Layers
 from infra.constructs.line_machine import LineMachine
 from infra.constructs.link_api import LinkApi
@@ -22,6 +23,7 @@ from infra.constructs.permissions import (
     remove_secrets,
     ring_bells,
     run_sandboxes,
+    schedule_kicks,
     start_lines,
     use_journal,
     use_payloads,
@@ -68,9 +70,10 @@ class Functions(Construct):
         self.machine = LineMachine(
             self, "LineMachine", line=self.line.function, settings=settings, names=names
         ).machine
+        self.reactor = self._reactor()
+        self.schedules = KickSchedules(self, "KickSchedules", target=self.reactor.function, names=names)
         self.api = self._api()
         self.link = self._link()
-        self.reactor = self._reactor()
         self.sweeper = self._sweeper()
         self.admin = self._add("admin", Size(timeout_s=60, memory_mb=512), self._table())
         use_journal(self.admin, around.state.journal)
@@ -107,13 +110,19 @@ class Functions(Construct):
 
     def _api(self) -> NodusFunction:
         size = Size(timeout_s=29, memory_mb=1024, warm=self._settings.warm)
-        api = self._add(
-            "api", size, {**self._table(), **self._payloads(), **self._machine(), **self._secrets()}
-        )
+        environment = {
+            **self._table(),
+            **self._payloads(),
+            **self._machine(),
+            **self._secrets(),
+            **self.schedules.environment,
+        }
+        api = self._add("api", size, environment)
         use_journal(api, self._around.state.journal)
         use_payloads(api, self._around.state.payloads_arn, remove=True)
         start_lines(api, self.machine)
         write_secrets(api, self._secrets_arn())
+        schedule_kicks(api, self.schedules)
         return api
 
     def _link(self) -> NodusFunction:

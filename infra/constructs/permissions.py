@@ -5,6 +5,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from infra.constructs.event_bus import EventBus
 from infra.constructs.function import NodusFunction
 from infra.constructs.journal_table import JournalTable
+from infra.constructs.kick_schedules import KickSchedules
 from infra.constructs.link_api import LinkApi
 from infra.constructs.providers_secret import ProvidersSecret
 from infra.constructs.sandbox_cluster import SandboxCluster
@@ -58,6 +59,22 @@ def use_payloads(function: NodusFunction, bucket_arn: str, *, remove: bool = Fal
 def start_lines(function: NodusFunction, machine: sfn.StateMachine) -> None:
     """Executions of the line machine."""
     function.allow("states:StartExecution", on=[machine.state_machine_arn])
+
+
+def schedule_kicks(function: NodusFunction, schedules: KickSchedules) -> None:
+    """One-off schedules of our group, which may do nothing but invoke the reactor."""
+    # MiniStack judges a schedule by its name in the default group, whatever its group. On AWS the second ARN lets
+    # the function make a schedule there, which could invoke nothing else either: it can pass one role only.
+    function.allow(
+        "scheduler:CreateSchedule",
+        on=schedules.schedule_arns,
+        because="A schedule's name is the run's id, not known before; these are those of one group.",
+    )
+    function.allow(
+        "iam:PassRole",
+        on=[schedules.role.role_arn],
+        when={"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}},
+    )
 
 
 def ring_bells(function: NodusFunction, link_api: LinkApi) -> None:

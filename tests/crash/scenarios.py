@@ -1,6 +1,7 @@
 """Runs that crash tests disturb: what each does undisturbed, and what must be the same however it was disturbed."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -9,6 +10,9 @@ from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelRequest
 from nodus_core.journal.ports import CrashPoints
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.objects import Run
+from nodus_core.kernel.projection import awaits_message
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
@@ -168,6 +172,52 @@ def busy_provider(crash: CrashPoints | None) -> World:
     return world
 
 
+def followed_up(crash: CrashPoints | None) -> World:
+    """A message that comes while the first turn works: the run reads it, then finishes."""
+    world = World(plays([LOOK, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    whenever(world, lambda: bool(world.sandboxes.effects), lambda: say(world, "And now?"))
+    world.admit()
+    return world
+
+
+def kept_alive(crash: CrashPoints | None) -> World:
+    """A run that waits after its answer, gets a message, waits again, and is cancelled."""
+    world = World(plays([LOOK, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    whenever(world, lambda: waits(world, turns=1), lambda: say(world, "And now?"))
+    whenever(world, lambda: waits(world, turns=2), world.stop)
+    world.admit(keep_alive=True, context=SETUP)
+    return world
+
+
+def cancelled_unread(crash: CrashPoints | None) -> World:
+    """Cancelled while a command runs and two messages wait."""
+    world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
+
+    def cancel() -> None:
+        say(world, "one")
+        say(world, "two")
+        world.stop()
+
+    whenever(world, lambda: bool(world.sandboxes.effects), cancel)
+    world.admit(keep_alive=True)
+    return world
+
+
+def overdue_at_work(crash: CrashPoints | None) -> World:
+    """Its deadline comes while a command runs and a message waits."""
+    world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
+    whenever(world, lambda: bool(world.sandboxes.effects), lambda: say(world, "one"))
+    world.admit(keep_alive=True, lifetime=50)
+    return world
+
+
+def overdue_at_rest(crash: CrashPoints | None) -> World:
+    """Its deadline comes while it waits for a message."""
+    world = World(plays([ANSWER]), crash=crash)
+    world.admit(keep_alive=True, lifetime=200)
+    return world
+
+
 def deleted(crash: CrashPoints | None) -> World:
     """Deleted while a command runs; its texts are in the payload store."""
     world = World(plays([LOOK]), lambda kind, request: RUNNING, crash=crash)
@@ -195,9 +245,26 @@ SCENARIOS = [
         known_to_be_lost,
         lost_before_its_setup,
         busy_provider,
+        followed_up,
+        kept_alive,
+        cancelled_unread,
+        overdue_at_work,
+        overdue_at_rest,
         deleted,
     )
 ]
+
+
+def waits(world: World, *, turns: int) -> bool:
+    """Whether the run has answered so many turns and waits for a message."""
+    obj = world.outside.object(NAMES)
+    return obj is not None and awaits_message(obj.status) and len(obj.status["turns"]) == turns
+
+
+def say(world: World, text: str) -> None:
+    """Sends a message once, as a person does who may be told that the run has ended."""
+    with suppress(Refusal):
+        world.say(text, text)
 
 
 def whenever(world: World, due: Callable[[], bool], act: Callable[[], None]) -> None:
@@ -214,18 +281,21 @@ def whenever(world: World, due: Callable[[], bool], act: Callable[[], None]) -> 
 
 def outcome(world: World) -> dict[str, Any]:
     """What must be the same, however often workers died, slept or were doubled."""
-    obj, run = world.outside.object(NAMES), world.outside.run("conv-1")
-    log = world.outside.observations("conv-1")
-    tasks = world.outside.tasks("conv-1", [entry.task for entry in log])
+    obj, runs = world.outside.object(NAMES), runs_of(world)
+    log = [entry for run in runs for entry in world.outside.observations(run.uid)]
+    tasks = [world.outside.tasks(entry.run, [entry.task])[entry.task] for entry in log]
     status = obj.status if obj else {}
     return {
         "exists": obj is not None,
         "phase": status.get("phase"),
         "reason": status.get("reason"),
         "answer": status.get("answer"),
-        "log": [(entry.seq, entry.task, entry.state) for entry in log],
-        "results": {key: task.result for key, task in tasks.items()},
-        "open": run.open if run else None,
+        "undelivered": status.get("undelivered"),
+        "turns": [(turn["prompt"], turn["phase"]) for turn in status.get("turns", [])],
+        "inputs": [(entry.text, entry.state) for entry in world.outside.inputs_of("conv", after=0, limit=9)],
+        "log": [(entry.run, entry.seq, entry.task, entry.state) for entry in log],
+        "results": {(task.run, task.key): task.result for task in tasks},
+        "open": [run.open for run in runs],
         "effects": sorted(world.sandboxes.effects),
         "alive": [daemon.sandbox for daemon in world.sandboxes.daemons.values() if daemon.alive],
         "texts": len(world.payloads.objects) if obj is None else None,
@@ -246,5 +316,13 @@ def left(world: World) -> list[str]:
 
 def money_adds_up(world: World) -> bool:
     """What a run may still spend and what it has spent are its cap, to the last digit."""
-    head, run = world.outside.conversation("conv"), world.outside.run("conv-1")
-    return run is None or head is None or run.available + run.spent == head.cap
+    head, runs = world.outside.conversation("conv"), runs_of(world)
+    if head is None or not runs:
+        return True
+    return runs[-1].available + sum(run.spent for run in runs) == head.cap
+
+
+def runs_of(world: World) -> list[Run]:
+    """The runs of the turns so far."""
+    found = (world.outside.run(f"conv-{number}") for number in range(1, 10))
+    return [run for run in found if run is not None]

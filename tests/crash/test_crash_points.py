@@ -14,11 +14,23 @@ def test_the_scenarios_pass_every_commit_of_a_line() -> None:
         *("kick", "take", "rest", "open-turn", "finish-turn", "end", "close", "purge", "remove-object"),
         *("request-sandbox", "issue-code", "note-task", "replace-sandbox", "release-sandbox"),
         *("sandbox-gone", "disown-sandbox", "claim", "record", "retake", "cut"),
-        *("want-command", "cancel-command", "withdraw-command", "cool"),
+        *("want-command", "cancel-command", "withdraw-command", "cool", "return-inputs", "stop"),
     }
 
 
-@pytest.mark.req("NOD-044", "NOD-045", "NOD-073", "NOD-074", "NOD-075", "INV-10", "INV-42", "INV-44")
+@pytest.mark.req(
+    "NOD-044",
+    "NOD-045",
+    "NOD-073",
+    "NOD-074",
+    "NOD-075",
+    "NOD-178",
+    "NOD-189",
+    "FLD-12",
+    "INV-10",
+    "INV-42",
+    "INV-44",
+)
 @pytest.mark.parametrize(
     ("scenario", "point", "passing"),
     PLACES,

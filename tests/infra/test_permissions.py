@@ -32,7 +32,10 @@ DROP, READ_VALUE = "secretsmanager:DeleteSecret", "secretsmanager:GetSecretValue
 START, BELL, EVENTS = "states:StartExecution", "execute-api:ManageConnections", "events:PutEvents"
 
 ALLOWED = {
-    "api": JOURNAL | PAYLOADS | {START, "s3:DeleteObject"} | KEEP | {DROP},
+    "api": JOURNAL
+    | PAYLOADS
+    | KEEP
+    | {START, "s3:DeleteObject", DROP, "scheduler:CreateSchedule", "iam:PassRole"},
     "link": JOURNAL | PAYLOADS,
     "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL
@@ -113,6 +116,28 @@ def test_only_the_sandboxes_execution_role_can_be_passed_and_only_to_ecs(assembl
     task = assembly.service.one("AWS::ECS::TaskDefinition")
     assert statement["Resource"] == task["ExecutionRoleArn"]
     assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+
+
+def test_schedules_can_only_be_made_and_can_only_invoke_the_reactor(assembly: Assembly) -> None:
+    (making,) = with_action(assembly, "api", "scheduler:CreateSchedule")
+    assert len(as_list(making["Resource"])) == 2
+    assert all("schedule/" in str(each) and str(each) != "*" for each in as_list(making["Resource"]))
+    (passing,) = with_action(assembly, "api", "iam:PassRole")
+    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
+    role = passing["Resource"]["Fn::GetAtt"][0]
+    reactor = next(
+        key
+        for key, each in assembly.service.of_type("AWS::Lambda::Function").items()
+        if each == assembly.service.function("reactor")
+    )
+    (invoking,) = assembly.service.statements(role)
+    assert (invoking["Action"], invoking["Resource"]) == (
+        "lambda:InvokeFunction",
+        {"Fn::GetAtt": [reactor, "Arn"]},
+    )
+    trust = assembly.service.body["Resources"][role]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert [each["Principal"]["Service"] for each in trust] == ["scheduler.amazonaws.com"]
+    assert "aws:SourceAccount" in str(trust[0]["Condition"])
 
 
 def test_bells_can_be_rung_and_not_closed_on_our_link_stage_only(assembly: Assembly) -> None:

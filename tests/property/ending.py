@@ -8,13 +8,24 @@ from nodus_core.journal.journal import Journal
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import MOST_SANDBOXES
 from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
-from nodus_core.kernel.states import FINAL_TASKS, CommandState, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import (
+    FINAL_TASKS,
+    CommandState,
+    InputState,
+    RunState,
+    SandboxState,
+    TaskState,
+    TurnState,
+)
 from nodus_core.testing.world import NAMES
 
 from tests.property.turmoil import LINE, Turmoil
 
 HELD = {"NeedsResolution", "MaxCostReached", "MessageWait"}
 """Words for what only a person can move on."""
+
+STOPS = {"Cancelled": "Cancelled", "DeadlineExceeded": "Failed"}
+"""The phase in which a run ends that was stopped for a reason."""
 
 
 def reader(world: Turmoil) -> Journal:
@@ -36,9 +47,11 @@ def check_rest(world: Turmoil) -> None:
     if head.ended:
         _check_final(world, head, obj)
     else:
+        assert head.deadline is None, "no run outlives its deadline"
         assert (obj.status["phase"], obj.status["reason"] in HELD) == ("Waiting", True)
         _check_held(world, head, obj)
     _check_effects(world, head)
+    _check_inputs(world, head, obj)
     assert recomputed(reader(world), head, obj) == shown(obj.status)
 
 
@@ -60,6 +73,28 @@ def _check_effects(world: Turmoil, head: Conversation) -> None:
             assert command.state not in (CommandState.PENDING, CommandState.CLAIMED), command.id
 
 
+def _check_inputs(world: Turmoil, head: Conversation, obj: Object) -> None:
+    """What was accepted has one turn, in order, or is listed as undelivered; what was refused is nowhere (FLD-12)."""
+    entries = reader(world).inputs_of(LINE, after=0, limit=1000)
+    assert [entry.seq for entry in entries] == list(range(1, head.accepted + 1))
+    turns = [(turn.number, turn.input) for turn in reader(world).turns_of(LINE)]
+    assert turns == [(number, number) for number in range(1, head.opened + 1)]
+    states = [entry.state for entry in entries]
+    unread = InputState.CANCELED if head.ended else InputState.QUEUED
+    assert states == [InputState.OPENED] * head.opened + [unread] * (head.accepted - head.opened)
+    keys = [entry.message_key for entry in entries[1:]]
+    assert {key: accepted.turn for key, accepted in world.told.items()}.items() <= {
+        key: entry.seq for entry in entries[1:] if (key := entry.message_key)
+    }.items()
+    assert len(keys) == len(set(keys))
+    assert not world.refused & set(keys)
+    if head.ended:
+        assert head.returned == head.accepted - head.opened
+        listed = [item["messageKey"] for item in obj.status.get("undelivered", [])]
+        assert listed == keys[max(head.opened - 1, 0) :]
+        assert {item["reason"] for item in obj.status.get("undelivered", [])} <= {obj.status.get("reason")}
+
+
 def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
     assert obj.status["phase"] in projection.FINAL_PHASES
     assert head.sandbox is head.run is None
@@ -77,7 +112,10 @@ def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
         assert turn is not None
         assert turn.reason != "SandboxLost" or run.sandboxes == MOST_SANDBOXES, "given up too early"
     if head.stop is not None:
-        assert obj.status["phase"] == "Cancelled"
+        assert (head.stop.reason, obj.status["phase"]) in STOPS.items()
+    if head.stop is not None and head.stop.reason == "DeadlineExceeded":
+        assert head.deadline is not None
+        assert head.stop.at >= head.deadline
 
 
 def _check_held(world: Turmoil, head: Conversation, obj: Object) -> None:
@@ -124,7 +162,7 @@ def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, A
 def _word(journal: Journal, head: Conversation, obj: Object) -> dict[str, str]:
     turns = list(journal.turns_of(head.id))
     if head.ended and head.stop is not None:
-        return {"phase": "Cancelled", "reason": head.stop.reason}
+        return {"phase": STOPS[head.stop.reason], "reason": head.stop.reason}
     if head.ended:
         last = turns[-1]
         word = {"phase": {TurnState.COMPLETED: "Succeeded", TurnState.FAILED: "Failed"}[last.state]}

@@ -41,6 +41,7 @@ class Scenario:
     setup: bool = False
     managed: bool = True
     keep_alive: bool = False
+    lifetime: float | None = None
     cap: str = "1.00"
 
     @property
@@ -72,6 +73,7 @@ scenarios = st.builds(
     setup=st.booleans(),
     managed=st.booleans(),
     keep_alive=st.sampled_from([False, False, True]),
+    lifetime=st.sampled_from([None] * 6 + [5.0, 70.0, 900.0]),
     cap=st.sampled_from(["1.00"] * 6 + ["0.0090", "0.000001"]),
 )
 

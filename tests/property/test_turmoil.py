@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from nodus_core.kernel.objects import Task
 from nodus_core.testing.faults import Fault
 
 from tests.property.ending import check_rest, outcome, read
@@ -114,7 +115,7 @@ class RunInTurmoil(RuleBasedStateMachine):
             "taken over": lambda: lost_race(world.take_over),
             "stopped": lambda: lost_race(world.stop),
             "sandboxes die": world.kill_sandboxes,
-            "message": lambda: lost_race(world.say),
+            "message": lambda: lost_race(world.send),
             "daemons look": world.sandboxes.turn,
             "time": lambda: world.clock.sleep(40),
             "doubled": lambda: world.execute(*world.known[-1]),
@@ -143,7 +144,7 @@ class RunInTurmoil(RuleBasedStateMachine):
         alone.calm()
         assert outcome(self.world) == outcome(alone)
 
-    def _tasks(self) -> list[list[object]]:
+    def _tasks(self) -> list[list[Task]]:
         head, _ = read(self.world)
         journal = self.world.journal
         return [list(journal.all_tasks(f"{LINE}-{number}")) for number in range(1, head.opened + 1)]
@@ -152,6 +153,19 @@ class RunInTurmoil(RuleBasedStateMachine):
 RunInTurmoil.TestCase.settings = EFFORT
 TestRunInTurmoil = pytest.mark.req(
     *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-127", "NOD-128"),
-    *("INV-08", "INV-10", "INV-12", "INV-16", "INV-42", "INV-43", "INV-44", "INV-46", "INV-49", "INV-52"),
+    *(
+        "INV-08",
+        "INV-10",
+        "INV-12",
+        "INV-16",
+        "INV-42",
+        "INV-43",
+        "INV-44",
+        "INV-46",
+        "INV-49",
+        "INV-50",
+        "INV-52",
+    ),
+    *("FLD-12", "NOD-180", "NOD-181", "NOD-189", "NOD-177", "NOD-178"),
 )(RunInTurmoil.TestCase)
 TestRunInTurmoil = pytest.mark.timeout(300)(TestRunInTurmoil)

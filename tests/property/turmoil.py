@@ -9,20 +9,16 @@ from dataclasses import replace
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
+from nodus_core.conversations.messages import Accepted
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.keys import conversation_key, input_key
-from nodus_core.journal.lines import due
+from nodus_core.journal.keys import conversation_key
 from nodus_core.journal.objects import next_version, projection
-from nodus_core.journal.store import Absent, Equals, Present, Put, Transaction, Update, both
-from nodus_core.journal.writer import stored
-from nodus_core.kernel.errors import ConditionFailed, RetryableError
-from nodus_core.kernel.objects import Input, StopMarker
-from nodus_core.kernel.projection import cancelling
-from nodus_core.kernel.states import InputState
-from nodus_core.kernel.text import Inline
+from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
+from nodus_core.kernel.objects import StopMarker
+from nodus_core.kernel.projection import stopping
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.faults import Faults, FaultyStore
@@ -91,11 +87,18 @@ class Turmoil(World):
         self.kicks = Kicks(outside, self.executions, self.clock)
         self.known = [(LINE, 1)]
         self.kinds: set[str] = {"sandbox"} if scenario.is_deadly else set()
+        if scenario.lifetime is not None:
+            self.kinds.add("deadline")
         """What happened that the outcome may depend on."""
-        self.admit(cap=scenario.cap, context=scenario.context)
-        if scenario.keep_alive:
-            keep = Update(conversation_key(LINE), Present(), assign={"keep_alive": True})
-            self.watched.commit(Transaction("keep", (keep,)), "keep")
+        self.told: dict[str, Accepted] = {}
+        """What senders of messages were told, by key."""
+        self.refused: set[str] = set()
+        self.admit(
+            cap=scenario.cap,
+            context=scenario.context,
+            keep_alive=scenario.keep_alive,
+            lifetime=scenario.lifetime,
+        )
 
     # --- executions ---
 
@@ -170,30 +173,28 @@ class Turmoil(World):
         if head.stop is not None or head.ended:
             return
         self.kinds.add("stop")
-        shown = replace(obj, status=cancelling(obj.status), version=next_version(obj.version, now))
+        shown = replace(obj, status=stopping(obj.status, "Cancelled"), version=next_version(obj.version, now))
         shows = projection(shown, now, over=obj.version)
         journal.turns.stop(head, StopMarker(now, "alice", "Cancelled"), shows)
 
-    def say(self) -> None:
-        """A further message comes in, as the input door writes it."""
-        journal = Journal(self.watched, self.ids)
-        head = journal.conversation(LINE)
-        assert head is not None
-        if head.ended or head.stop is not None or head.accepted >= 3:
+    def send(self) -> None:
+        """A person sends a message; one that gets no answer sends it again, and one that is refused gives up.
+
+        At most two messages are sent, so that a run comes to rest.
+        """
+        if len(self.told) == 2:
             return
         self.kinds.add("message")
-        seq = head.accepted + 1
-        entry = Input(LINE, seq, Inline("And?"), InputState.QUEUED, "person", "alice", self.clock.now())
-        journal.writer.commit(
-            "say",
-            Update(
-                conversation_key(LINE),
-                both(Equals("accepted", head.accepted), Equals("ended", False), Absent("stop")),
-                assign={"accepted": seq, "outbox": "line", **due(f"conv#{LINE}", self.clock.now())},
-                add={"bell": 1},
-            ),
-            Put(stored(input_key(LINE, seq), entry), Absent()),
-        )
+        key = f"key-{len(self.told) + 1}"
+        try:
+            accepted = self.say("And?", key)
+            assert self.say("And?", key).turn == accepted.turn, "the same key was accepted twice"
+        except Refusal as refused:
+            if refused.reason != "AgentRunFinished":
+                raise
+            self.refused.add(key)
+        else:
+            self.told[key] = accepted
 
     # --- quiescence ---
 

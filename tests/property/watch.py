@@ -7,7 +7,7 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key, Row, Transaction
 from nodus_core.kernel.objects import ZERO, Conversation, Run, Task
 from nodus_core.kernel.progress import booked
-from nodus_core.kernel.states import FINAL_TASKS, TaskState, TurnState, may_move
+from nodus_core.kernel.states import FINAL_TASKS, InputState, TaskState, TurnState, may_move
 from nodus_core.testing.memory_store import MemoryStore
 
 BATCH = 30
@@ -44,6 +44,9 @@ class WatchedStore(MemoryStore):
             assert new is not None
             assert (old or {}).get("stop") in (None, new.get("stop")), f"{name}: the run's stop marker moved"
             assert new["version"] >= (old or new)["version"]
+        elif key.sk.startswith("in#"):
+            assert new is not None
+            assert old is None or old["state"] == InputState.QUEUED, f"{name}: {key.sk} was read and changed"
         elif key.pk.startswith("conv#") and key.sk == "head":
             self._check_conversation(name, old, new)
 
@@ -74,6 +77,9 @@ class WatchedStore(MemoryStore):
         assert new["cap"] == old["cap"], f"{name}: the cap moved (NOD-131)"
         assert new["line"]["generation"] >= old["line"]["generation"]
         assert new["opened"] >= old["opened"]
+        assert new["accepted"] - old["accepted"] in (0, 1)
+        assert new["accepted"] == old["accepted"] or not (new["ended"] or "stop" in new), f"{name}: too late"
+        assert new["opened"] + new["returned"] <= new["accepted"]
         assert old.get("stop") in (None, new.get("stop")), f"{name}: the stop marker moved"
         assert new["ended"] or not old["ended"], f"{name}: an ended conversation takes input again"
         if "run" not in new and new["spent"] > old["spent"]:

@@ -256,6 +256,18 @@ class AgentRuns(Resource):
         # Cancelling twice is cancelling once (NODQ-23).
         return self._record(Call("POST", self.path(name, "cancel"), repeatable=True))
 
+    def send(self, name: str, key: str, text: str) -> Record:
+        """Send a message to a run; the same key and text again is delivered once (NOD-180, NOD-183).
+
+        Returns what was accepted: ``turn`` is the number of the turn that the message gets.
+
+        Raises:
+            AgentRunFinishedError: the run takes no messages any more.
+            MessageKeyConflictError: the key was used for another text; nothing was delivered.
+        """
+        body = {"payload": text, "messageKey": key}
+        return self._record(Call("POST", self.path(name, "messages"), body=body, repeatable=True))
+
     def steps(self, name: str) -> Iterator[Record]:
         """What the run did, in order (NOD-071)."""
         for page in self.pages(name=name, below="steps", limit=LARGEST_PAGE):

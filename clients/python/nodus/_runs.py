@@ -79,6 +79,22 @@ class AgentRun:
             describe=late,
         )
 
+    def send(self, key: str, text: str) -> Record:
+        """Send the run its next prompt (NOD-188); a run that works reads it after its current turn.
+
+        Returns what was accepted; ``.turn`` is the number of the turn that the message gets. ``wait()`` then
+        returns when that turn is over.
+
+        Args:
+            key: the message's key: the same key and text again is delivered once.
+            text: the prompt, at most 256 KiB.
+
+        Raises:
+            AgentRunFinishedError: the run takes no messages any more.
+            MessageKeyConflictError: the key was used for another text; nothing was delivered.
+        """
+        return self._client.agentruns.send(self.name, key, text)
+
     def answer(self) -> str:
         """The whole answer of the latest finished turn (NOD-067, NOD-069).
 

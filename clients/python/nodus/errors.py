@@ -18,7 +18,8 @@
         │   ├── AlreadyExistsError    409 AlreadyExists
         │   ├── AgentStoppedError     409 AgentStopped
         │   ├── AgentRunFinishedError 409 AgentRunFinished
-        │   └── AnswerNotReadyError   409 AnswerNotReady
+        │   ├── AnswerNotReadyError   409 AnswerNotReady
+        │   └── MessageKeyConflictError 409 MessageKeyConflict
         ├── PayloadTooLargeError      413 PayloadTooLarge
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
         ├── InvalidError              422 Invalid
@@ -217,6 +218,12 @@ class AnswerNotReadyError(ConflictError):
     default_reason = "AnswerNotReady"
 
 
+class MessageKeyConflictError(ConflictError):
+    """The message key was used for another text; nothing was delivered (NODQ-17)."""
+
+    default_reason = "MessageKeyConflict"
+
+
 class PayloadTooLargeError(ApiError):
     """The request is larger than the server takes."""
 
@@ -274,6 +281,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
         AgentStoppedError,
         AgentRunFinishedError,
         AnswerNotReadyError,
+        MessageKeyConflictError,
     )
 }
 

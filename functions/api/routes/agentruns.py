@@ -7,10 +7,11 @@ from nodus_core.access.door import Place
 from nodus_core.access.permissions import AGENTRUNS_READ, AGENTRUNS_WRITE
 from nodus_core.conversations.reading import Elsewhere
 from nodus_core.resources.manifest import read_manifest
+from nodus_core.resources.message import read_message
 
 from functions.api.call import APPLY, JSON, MERGE, Call
 from functions.api.gate import Gate, redirect, reply, text_reply
-from functions.api.routes.lists import list_objects, list_reply, outcome_reply, promised
+from functions.api.routes.lists import list_objects, list_reply, message_reply, outcome_reply, promised
 
 KIND = "AgentRun"
 
@@ -62,6 +63,12 @@ def _add_below(gate: Gate) -> None:
         call.only()
         outcome, was_finished = service.control.cancel(place, name)
         return outcome_reply(service, outcome, code=200 if was_finished else 202)
+
+    @gate.behind("POST", "/agentruns/<name>/messages", AGENTRUNS_WRITE)
+    def send_message(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        call.content_type(JSON)
+        return message_reply(service.messages.send(place, name, read_message(call.json())))
 
     @gate.behind("GET", "/agentruns/<name>/steps", AGENTRUNS_READ)
     def list_steps(place: Place, call: Call, name: str) -> Response[Any]:

@@ -4,9 +4,11 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
+from nodus_core.conversations.messages import Accepted
 from nodus_core.conversations.promises import Promise, promise
 from nodus_core.conversations.reading import PageOf
 from nodus_core.conversations.shelf import Outcome, key_of
+from nodus_core.kernel.times import stamp
 from nodus_core.resources.manifest import API_VERSION, Manifest
 from nodus_core.resources.selectors import read_selector
 
@@ -34,6 +36,20 @@ def outcome_reply(service: Service, outcome: Outcome, code: int | None = None) -
     """The object of an outcome; 201 when it is new (FLD-16: a replayed one says so)."""
     headers = {"Idempotent-Replayed": "true"} if outcome.replayed else {}
     return reply(service.reading.shown(outcome), code or (201 if outcome.created else 200), headers)
+
+
+def message_reply(accepted: Accepted) -> Response[Any]:
+    """What was accepted: 202, or 200 when it had been accepted before (NODQ-17)."""
+    headers = {"Idempotent-Replayed": "true"} if accepted.replayed else {}
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Message",
+        "agentRun": accepted.run,
+        "messageKey": accepted.message_key,
+        "turn": accepted.turn,
+        "acceptedAt": stamp(accepted.at),
+    }
+    return reply(body, 200 if accepted.replayed else 202, headers)
 
 
 def promised(place: Place, call: Call, manifest: Manifest) -> Promise | None:

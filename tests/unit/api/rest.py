@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from nodus_core.access.directory import Directory
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.access import Access
 from nodus_core.journal.journal import Journal
 from nodus_core.testing.memory_store import MemoryStore
@@ -64,9 +65,8 @@ class Rest:
         self.world = World(script or plays([says("done")]), behaviour, store=self.store, vault=vault)
         world = self.world
         plain = Journal(self.store, world.ids)
-        self.gate = build(
-            Service.over(plain, world.payloads, world.kicks, world.clock, world.ids, vault=world.vault)
-        )
+        shelf = Shelf(plain, world.payloads, world.clock)
+        self.gate = build(Service.over(shelf, world.vault, world.kicks, world.schedules, world.ids))
         self.directory = Directory(Access(plain.writer), world.clock)
         self.directory.create_organization("acme")
         for project in ("web", "lab"):

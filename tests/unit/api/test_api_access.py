@@ -18,6 +18,7 @@ ALL_ROUTES = [
     ("PATCH", "agentruns/a"),
     ("DELETE", "agentruns/a"),
     ("POST", "agentruns/a/cancel"),
+    ("POST", "agentruns/a/messages"),
     ("GET", "agentruns/a/steps"),
     ("GET", "agentruns/a/answer"),
     ("GET", "secrets"),

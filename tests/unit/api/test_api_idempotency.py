@@ -1,7 +1,5 @@
 """Idempotency keys and races of equal calls (FLD-16)."""
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,11 +7,11 @@ from nodus_core.access.door import Place
 from nodus_core.conversations.promises import promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.journal.journal import Journal
-from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.manifest import Manifest
 from nodus_core.testing.crash import Crash, CrashOnce
 
 from tests.unit.api.rest import Rest, manifest
+from tests.unit.api.together import together
 
 KEY = {"Idempotency-Key": "k-77"}
 RUN = {"agent": "hello-agent", "input": "Do it."}
@@ -88,28 +86,6 @@ def test_a_key_is_forgotten_after_a_day(rest: Rest) -> None:
 def test_a_key_that_is_none_is_refused(rest: Rest, key: str) -> None:
     refused = rest.post("agentruns", manifest("AgentRun", "r", RUN), headers={"Idempotency-Key": key})
     assert (refused.code, refused.json["reason"]) == (400, "BadRequest")
-
-
-def together(count: int, work: Callable[[int], Outcome]) -> tuple[list[Outcome], list[Refusal]]:
-    """Runs `work` in as many threads, all let go at once."""
-    outcomes: list[Outcome] = []
-    refusals: list[Refusal] = []
-    gate = threading.Barrier(count)
-
-    def one(number: int) -> None:
-        gate.wait()
-        try:
-            outcomes.append(work(number))
-        except Refusal as refusal:
-            refusals.append(refusal)
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(outcomes) + len(refusals) == count
-    return outcomes, refusals
 
 
 def create(rest: Rest, spec: dict[str, Any], key: str | None) -> Outcome:

@@ -142,9 +142,6 @@ def test_a_template_is_used_where_the_project_has_no_agent_of_that_name(rest: Re
 
 
 NOT_YET_IN_A_RUN: list[tuple[dict[str, Any], str]] = [
-    ({"keepAlive": True}, "spec.keepAlive"),
-    ({"deadline": "2h"}, "spec.deadline"),
-    ({"deadline": "2031-01-01T09:00:00+05:45"}, "spec.deadline"),
     ({"group": "g", "taskKey": "a", "dependsOn": ["b"]}, "spec.group"),
     ({"model": {"access": "BYOK", "name": "m", "apiKeySecret": "s"}}, "spec.model"),
     ({"model": {"access": "OnDemand", "name": "endpoint/my-ep"}}, "spec.model"),

@@ -36,6 +36,7 @@ class Run:
     looks: int = 0
     moves: bool = True
     cancelled: bool = False
+    messages: dict[str, str] = field(default_factory=dict)
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property

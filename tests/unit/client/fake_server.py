@@ -258,6 +258,8 @@ class FakeServer:
             finished = run.finished
             run.cancelled = run.cancelled or not finished
             return _json(200 if finished else 202, self._shown(thing))
+        if below == "messages":
+            return self._message(run, name, seen.json())
         if below == "steps":
             run.look()
             return self._page(seen, "StepList", run.steps())
@@ -267,6 +269,17 @@ class FakeServer:
         if len(answer.encode()) > LARGE_ANSWER_BYTES:
             return Answer(307, b"", headers={"Location": f"/stored/{project}/{name}"})
         return Answer(200, answer.encode(), "text/plain; charset=utf-8")
+
+    def _message(self, run: Run, name: str, body: dict[str, Any]) -> Answer:
+        key, text = body["messageKey"], body["payload"]
+        if run.messages.get(key, text) != text:
+            raise Refusal(409, "MessageKeyConflict", f"messageKey {key!r} was used for another message")
+        replayed = key in run.messages
+        if run.finished and not replayed:
+            raise Refusal(409, "AgentRunFinished", f"AgentRun {name!r} has finished")
+        run.messages[key] = text
+        turn = 2 + list(run.messages).index(key)
+        return _json(200 if replayed else 202, {"kind": "Message", "messageKey": key, "turn": turn})
 
     def _found(self, project: str, plural: str, name: str) -> dict[str, Any]:
         if (project, plural, name) not in self.objects:

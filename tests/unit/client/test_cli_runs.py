@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import nodus
@@ -340,3 +341,65 @@ def test_follow_begins_anew_when_its_position_has_expired(
 )
 def test_the_detail_of_a_step(step: dict[str, Any], detail: str) -> None:
     assert columns.step_detail(step) == detail
+
+
+# --- messages ---
+
+SEND = ("agentrun", "send", "hello-agent-run")
+
+
+@pytest.mark.req("NOD-179", "NOD-180")
+def test_nex_15_a_message_with_a_key_is_delivered_once(started: Cli, server: FakeServer) -> None:
+    words = (*SEND, "Now do the same for the staging logs", "--key", "staging-1")
+    for _ in range(2):
+        assert started(*words) == (0, f"{RUN} message staging-1 accepted as turn 2\n", "")
+    assert the_run(server).messages == {"staging-1": "Now do the same for the staging logs"}
+
+
+@pytest.mark.req("NODQ-18")
+def test_without_a_key_each_message_gets_one_of_its_own(started: Cli, server: FakeServer) -> None:
+    for _ in range(2):
+        assert started(*SEND, "Again").code == 0
+    assert list(the_run(server).messages.values()) == ["Again", "Again"]
+
+
+def test_a_message_may_come_from_a_file_or_standard_input(
+    started: Cli, server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "question.txt").write_text("Was ist läuft?\n")
+    assert started(*SEND, "-f", str(tmp_path / "question.txt"), "--key", "a").code == 0
+    assert started(*SEND, "-f", "-", "--key", "b", stdin="and\nthis").code == 0
+    assert the_run(server).messages == {"a": "Was ist läuft?\n", "b": "and\nthis"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "give the message once"),
+        (("text", "-f", "-"), "give the message once"),
+        (("-f", "no/such/file"), "no/such/file: No such file"),
+    ],
+)
+def test_a_message_that_is_not_there_is_not_sent(
+    started: Cli, server: FakeServer, words: tuple[str, ...], problem: str
+) -> None:
+    refused = started(*SEND, *words)
+    assert refused.code == 1
+    assert problem in refused.err
+    assert not server.asked("POST .*/messages")
+
+
+@pytest.mark.req("NOD-182")
+def test_a_finished_run_takes_no_message(started: Cli, server: FakeServer) -> None:
+    the_run(server).end()
+    refused = started(*SEND, "more", "--key", "k")
+    assert refused.code == 1
+    assert refused.err.startswith("Error (AgentRunFinished): ")
+
+
+def test_a_message_of_unknown_outcome_names_its_key(started: Cli, server: FakeServer) -> None:
+    server.faults.append(Fault("POST .*/messages", times=99, lost=True))
+    lost = started(*SEND, "more")
+    assert (lost.code, len(the_run(server).messages)) == (1, 1)
+    (key,) = the_run(server).messages
+    assert f"--key {key}" in lost.err

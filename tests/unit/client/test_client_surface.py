@@ -22,8 +22,8 @@ PUBLIC = {
     "nodus": """AgentRun AgentRuns Agents ApiError Applied ClaudeAgent Client Egress Family GitSource ModelAgent
         NodusError Protocol Record Resource RunBlockedError RunFailedError Secrets Source WaitTimeoutError __version__
         errors""",
-    "AgentRun": "answer cancel from_name project status steps wait",
-    "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural steps",
+    "AgentRun": "answer cancel from_name project send status steps wait",
+    "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural send steps",
     "Agents": "apply create delete get kind list pages patch path plural",
     "ClaudeAgent": "from_name manifest remote submit",
     "Client": "agentruns agents close in_project project resource secrets settings transport",
@@ -35,6 +35,7 @@ PUBLIC = {
 SIGNATURES = {
     "AgentRun.from_name": "(name, *, project=None, client=None)",
     "AgentRun.wait": "(self, timeout=None)",
+    "AgentRun.send": "(self, key, text)",
     "AgentRun.cancel": "(self, *, timeout=120.0)",
     "ClaudeAgent.from_name": "(name, *, project=None, client=None)",
     "ClaudeAgent.remote": "(self, prompt, *, parallelism=None, name=None, timeout=None)",

@@ -77,6 +77,8 @@ def test_nex_11_claude_agent(server: FakeServer, capsys: pytest.CaptureFixture[s
         "keepAlive": True,
     }
     assert not server.runs["default", run.name].over
+    run.send("message", "Now the staging logs")
+    assert server.runs["default", run.name].messages == {"message": "Now the staging logs"}
     assert len(server.asked("PATCH .*/agents/helper")) == 1
 
 
@@ -95,13 +97,25 @@ def test_nex_12_own_key_and_template(server: FakeServer) -> None:
     assert [key for key in server.objects if key[1] == "agents"] == [("default", "agents", "helper")]
 
 
+@pytest.mark.req("NOD-188", "NODQ-16", "NODQ-17")
+def test_a_message_that_cannot_be_delivered_raises(server: FakeServer) -> None:
+    run = nodus.ClaudeAgent("helper").submit("hi", keep_alive=True)
+    run.send("k", "one")
+    with pytest.raises(nodus.errors.MessageKeyConflictError, match="'k'"):
+        run.send("k", "two")
+    run.cancel()
+    with pytest.raises(nodus.errors.AgentRunFinishedError):
+        run.send("l", "late")
+    assert server.runs["default", run.name].messages == {"k": "one"}
+
+
 def test_from_name_of_another_project_runs_there(server: FakeServer, client: nodus.Client) -> None:
     client.in_project("team-b").agents.apply({"metadata": {"name": "theirs"}, "spec": {}})
     run = nodus.ClaudeAgent.from_name("theirs", project="team-b").submit("hi")
     assert (run.project, ("team-b", "agentruns", run.name) in server.objects) == ("team-b", True)
 
 
-@pytest.mark.req("NOD-505", "NOD-516", "NOD-517", "NOD-174", "NOD-523", "NOD-513")
+@pytest.mark.req("NOD-505", "NOD-516", "NOD-517", "NOD-174", "NOD-523", "NOD-513", "NOD-188")
 def test_nex_14_repository(server: FakeServer) -> None:
     agent = nodus.ClaudeAgent(
         "repo-helper",
@@ -121,6 +135,9 @@ def test_nex_14_repository(server: FakeServer) -> None:
         "network": {"egress": {"policy": "Open"}},
         "model": {"access": "OnDemand", "name": "YOUR_TOOL_CAPABLE_MODEL_ID"},
     }
+    for _ in range(2):
+        sent = run.send("next-step", "Implement the suggested improvement and check it")
+        assert (sent.message_key, sent.turn) == ("next-step", 2)
     status = run.cancel()
     assert (status.phase, status.sandbox.phase) == ("Cancelled", "Deleted")
 

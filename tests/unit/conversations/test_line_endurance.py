@@ -9,12 +9,10 @@ from nodus_core.conversations.worker import MOST_FAILURES, Worker
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.inference.exchange import ModelRequest, ToolResults
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.keys import DUE_SHARDS, conversation_key, input_key, sandbox_key
-from nodus_core.journal.store import Present, Put, Transaction, Update
-from nodus_core.journal.writer import stored
+from nodus_core.journal.keys import DUE_SHARDS, conversation_key, sandbox_key
+from nodus_core.journal.store import Present, Transaction, Update
 from nodus_core.kernel.errors import ConditionFailed
-from nodus_core.kernel.objects import Input
-from nodus_core.kernel.states import InputState, SandboxState, TaskState
+from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, Daemon, exited
@@ -35,28 +33,6 @@ def failures(world: World) -> int:
     head = world.outside.conversation("conv")
     assert head is not None
     return head.line.failures
-
-
-def keep_alive(world: World) -> None:
-    keep = Update(conversation_key("conv"), Present(), assign={"keep_alive": True})
-    world.store.commit(Transaction("keep", (keep,)), "keep")
-
-
-def say(world: World) -> None:
-    """A second message comes in."""
-    key, entry = input_key("conv", 2), replace(first_input(world), seq=2)
-    operations = (
-        Update(conversation_key("conv"), Present(), assign={"accepted": 2}, add={"bell": 1}),
-        Put(stored(key, entry)),
-    )
-    world.store.commit(Transaction("say", operations), "say")
-    world.kicks.kick("conv")
-
-
-def first_input(world: World) -> Input:
-    found = world.outside.input("conv", 1)
-    assert found is not None
-    return replace(found, state=InputState.QUEUED)
 
 
 # --- lines that wait, and lines that die ---
@@ -232,8 +208,7 @@ def test_a_cancel_at_any_step_ends_the_run_and_its_sandbox(what: str) -> None:
 @pytest.mark.req("NOD-045", "INV-12")
 def test_a_cancel_between_turns_needs_no_kick() -> None:
     world = World(plays([says("first")]))
-    world.admit()
-    keep_alive(world)
+    world.admit(keep_alive=True)
     world.settle()
     assert (status(world)["phase"], status(world)["reason"]) == ("Waiting", "MessageWait")
     world.stop()
@@ -305,12 +280,11 @@ def test_a_hundred_calls_of_one_message_are_placed_in_batches_and_told_in_order(
 def test_a_later_turn_hears_of_a_call_that_its_lost_sandbox_never_ran() -> None:
     """The model hears of the lost call in the same worker, as in the first turn."""
     world = World(plays([LOOK, says("sorry")]))
-    world.admit()
-    keep_alive(world)
+    world.admit(keep_alive=True)
     world.settle()
     for daemon in world.sandboxes.daemons.values():
         daemon.alive = False
-    say(world)
+    world.say("Again.")
     world.settle()
     assert (status(world)["phase"], status(world)["reason"]) == ("Waiting", "MessageWait")
     results = world.models.requests[-1].messages[-1]
@@ -320,13 +294,14 @@ def test_a_later_turn_hears_of_a_call_that_its_lost_sandbox_never_ran() -> None:
     assert len(world.sandboxes.effects) == 1
 
 
+@pytest.mark.req("FLD-12")
 def test_a_failed_turn_ends_its_conversation_also_with_an_input_unread() -> None:
     world = World(plays([]), lambda kind, request: exited("no\n", 3))
     world.admit(context=replace(CONTEXT, setup="exit 3"))
-    more = Update(conversation_key("conv"), Present(), assign={"accepted": 2})
-    world.store.commit(Transaction("say", (more,)), "say")
+    world.say("And?", "more")
     world.settle()
     assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "SetupFailed")
+    assert status(world)["undelivered"] == [{"messageKey": "more", "reason": "SetupFailed"}]
 
 
 @pytest.mark.req("FLD-10", "NOD-085")

@@ -162,5 +162,14 @@ def test_the_end_of_a_foreign_task_is_nothing(deployed: Deployed, started_by: st
     assert started(deployed) == []
 
 
+@pytest.mark.req("NOD-178")
+def test_a_schedule_at_a_deadline_kicks_its_line(deployed: Deployed) -> None:
+    deployed.world.clock.advance(31)
+    started(deployed).clear()
+    assert deployed.call(reactor, {"source": "nodus.schedules", "detail": {"line": "conv"}}) == {}
+    assert started(deployed) == [("conv", 2)]
+    assert deployed.call(reactor, {"source": "nodus.schedules", "detail": {"line": "gone"}}) == {}
+
+
 def test_an_event_of_a_foreign_source_is_no_failure(deployed: Deployed) -> None:
     assert deployed.call(reactor, {"source": "aws.ec2", "detail": {}}) == {}

@@ -12,6 +12,7 @@ from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, t
 
 RUNNING, FAILED, UNCERTAIN = TaskState.RUNNING, TaskState.FAILED, TaskState.UNCERTAIN
 SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
+EXPIRED = replace(STOP, reason="DeadlineExceeded")
 GONE = replace(SANDBOX, state=SandboxState.GONE)
 NEVER_BEGAN = task("r1t1", FAILED, result=Result(error="SandboxGone"))
 ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
@@ -32,10 +33,37 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "every input has its turn": (view(conversation=head(keep_alive=True), run=None), to.Rest("MessageWait")),
     "stopped between turns": (view(conversation=head(stop=STOP), run=None), to.End()),
     "stopped with an input unread": (view(conversation=head(accepted=2, stop=STOP), run=None), to.End()),
+    # --- its deadline ---
+    "overdue between turns": (view(conversation=head(keep_alive=True), run=None, overdue=True), to.Expire()),
+    "overdue with an input unread": (
+        view(conversation=head(accepted=2), run=None, overdue=True),
+        to.Expire(),
+    ),
+    "overdue within a turn": (view(task("r1", RUNNING), run=run(rounds=1), overdue=True), to.Expire()),
+    "overdue and held": (
+        view(run=run(state=RunState.NEEDS_ATTENTION, attention=ATTENTION), overdue=True),
+        to.Expire(),
+    ),
+    "stopped at its deadline": (
+        view(conversation=head(stop=EXPIRED), run=run()),
+        to.FinishTurn(TurnState.FAILED, True, "DeadlineExceeded"),
+    ),
+    "stopped at its deadline with work open": (
+        view(task("r1", RUNNING), conversation=head(stop=EXPIRED), run=run(open=frozenset({"r1"}))),
+        to.Cut(("r1",)),
+    ),
     # --- the end ---
     "ended, with a sandbox": (view(conversation=head(ended=True), run=None), to.Release("conv-s1")),
     "ended, without one": (view(conversation=head(ended=True, sandbox=None), run=None), to.Close()),
     "ended and stopped": (view(conversation=head(ended=True, stop=STOP, sandbox=None), run=None), to.Close()),
+    "ended, with inputs unread": (
+        view(conversation=head(ended=True, accepted=4, returned=1), run=None),
+        to.ReturnUnread(),
+    ),
+    "ended, with every unread input returned": (
+        view(conversation=head(ended=True, accepted=4, returned=3), run=None),
+        to.Release("conv-s1"),
+    ),
     # --- stopped within a turn ---
     "stopped with work open": (
         view(
@@ -228,6 +256,6 @@ def test_stopping_leads_towards_the_end_from_every_position(name: str) -> None:
     """No position keeps a stopped conversation asking, placing or waiting for a person."""
     position, _ = POSITIONS[name]
     stopped = decide(replace(position, conversation=replace(position.conversation, stop=STOP)))
-    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.Release | to.Close)
+    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.ReturnUnread | to.Release | to.Close)
     if isinstance(stopped, to.FinishTurn):
         assert (stopped.state, stopped.ends) == (TurnState.CANCELED, True)

@@ -100,10 +100,10 @@ def test_a_conversation_that_goes_on_waits_for_a_message() -> None:
 def test_a_canceled_run_keeps_its_phase_until_everything_has_joined() -> None:
     canceled = replace(DONE, state=TurnState.CANCELED)
     joining = projection.answered(
-        projection.cancelling(WORKING), head(ended=True, stop=STOP), canceled, LATER
+        projection.stopping(WORKING, "Cancelled"), head(ended=True, stop=STOP), canceled, LATER
     )
     assert (joining["phase"], joining["reason"]) == ("Running", "Cancelling")
-    over = projection.canceled(joining, "Cancelled", LATER)
+    over = projection.stopped(joining, STOP, LATER)
     assert (over["phase"], over["reason"], over["finishedAt"]) == (
         "Cancelled",
         "Cancelled",

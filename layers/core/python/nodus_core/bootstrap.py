@@ -19,7 +19,7 @@ from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock, Ids, NoCrash
+from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
 from nodus_core.journal.vault import Vault
 from nodus_core.sandboxes.link import Link
 
@@ -73,6 +73,13 @@ class Core:
 
         machine = self.environment["NODUS_LINE_MACHINE"]
         return Kicks(self.journal, StepFunctionsExecutions(stepfunctions(), machine), self.clock)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        from nodus_core.aws.clients import scheduler
+        from nodus_core.aws.schedules import EventBridgeSchedules, SchedulePlace
+
+        return EventBridgeSchedules(scheduler, SchedulePlace.from_environment(self.environment))
 
     @cached_property
     def link(self) -> Link:

@@ -90,6 +90,11 @@ def events() -> Any:
 
 
 @cache
+def scheduler() -> Any:
+    return _client("scheduler")
+
+
+@cache
 def secretsmanager() -> Any:
     return _client("secretsmanager")
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -25,7 +25,7 @@ from nodus_core.conversations.shelf import (
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
-from nodus_core.journal.ports import Executions, Ids
+from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Receipt
@@ -33,7 +33,7 @@ from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
 from nodus_core.resources.agent import STOPPED, AgentSpec
-from nodus_core.resources.agentrun import AgentRunSpec, deadline
+from nodus_core.resources.agentrun import AgentRunSpec, deadline, with_moment
 from nodus_core.resources.fields import money
 from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.manifest import Manifest, check_spec, merged
@@ -60,6 +60,7 @@ class Admission:
 
     shelf: Shelf
     executions: Executions
+    schedules: Schedules
     ids: Ids
 
     def admit_run(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
@@ -77,7 +78,8 @@ class Admission:
             receipt = promised and promises.kept(self.shelf.journal, promised, now)
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
-                return Outcome(first, manifest.spec, created=True, replayed=True)
+                spec = with_moment(manifest.spec, first.created_at)
+                return Outcome(first, spec, created=True, replayed=True)
             if taken:
                 raise exists(KIND, manifest.name)
             try:
@@ -118,6 +120,7 @@ class Admission:
             message = f"AgentRun {manifest.name!r} is being deleted; wait until it is gone"
             raise Refusal("Conflict", message, kind=KIND, name=manifest.name)
         spec = self.shelf.spec(old)
+        manifest = replace(manifest, spec=with_moment(manifest.spec, old.created_at))
         if not same(spec, manifest.spec):
             raise immutable(KIND, manifest.name, spec, manifest.spec)
         return self.shelf.revise(old, manifest, exact=exact)
@@ -128,6 +131,7 @@ class Admission:
         if not isinstance(spec, AgentRunSpec):
             raise TypeError(f"{manifest.kind} is not admitted as a run")
         _check_deadline(manifest.name, spec, now)
+        fixed = with_moment(manifest.spec, now)
         agent = self._agent(place, spec.agent)
         check_available(manifest.name, spec, spec.agent, agent.spec)
         cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
@@ -137,16 +141,16 @@ class Admission:
             uid=uid,
             version=next_version(0, now),
             generation=1,
-            spec=put(as_text(manifest.spec)),
+            spec=put(as_text(fixed)),
             created_at=now,
             status=projection.queued(agent.object.generation, cap),
             labels=manifest.labels or {},
         )
-        conversation = _conversation(obj, put(_context(agent, spec).to_json()), cap)
+        conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
         first = _first_input(obj, put(spec.input), place.caller)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self._commit(obj, conversation, first, agent.object, receipt)
-        return Outcome(obj, manifest.spec, created=True)
+        return Outcome(obj, fixed, created=True)
 
     def _commit(
         self, obj: Object, conversation: Conversation, first: Input, agent: Object, receipt: Receipt | None
@@ -158,6 +162,15 @@ class Admission:
         except NodusError as error:
             # The run is admitted: the table's stream and the sweeper start it, only later.
             log.warning("run %s (%s) was not started at once: %s", obj.key.name, obj.uid, error)
+        if conversation.deadline is not None:
+            self._kick_at_deadline(conversation, conversation.deadline)
+
+    def _kick_at_deadline(self, conversation: Conversation, at: datetime) -> None:
+        try:
+            self.schedules.kick_at(conversation.id, at)
+        except NodusError as error:
+            # Without it the sweeper alone sees the deadline, up to a minute later.
+            log.warning("no kick at the deadline of %s: %s", conversation.id, error)
 
     def _agent(self, place: Place, name: str) -> _Agent:
         """The agent of that name: the project's, else the template (NODQ-22)."""
@@ -178,7 +191,7 @@ class Admission:
         raise Refusal("NotFound", message, causes=(cause,), kind="Agent", name=name)
 
 
-def _conversation(obj: Object, context: Text, cap: Decimal) -> Conversation:
+def _conversation(obj: Object, spec: AgentRunSpec, context: Text, cap: Decimal) -> Conversation:
     """The run's conversation; the lease is that of the execution that starts after the commit.
 
     When that start is lost, the sweeper sees the lease end.
@@ -190,7 +203,9 @@ def _conversation(obj: Object, context: Text, cap: Decimal) -> Conversation:
         line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
         created_at=obj.created_at,
         cap=cap,
+        keep_alive=spec.keep_alive or False,
         accepted=1,
+        deadline=deadline(spec.deadline, obj.created_at) if spec.deadline else None,
     )
 
 

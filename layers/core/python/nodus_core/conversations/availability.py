@@ -25,10 +25,6 @@ def check_available(name: str, run: AgentRunSpec, agent_name: str, agent: AgentS
 
 
 def _of_run(run: AgentRunSpec) -> Iterator[Cause]:
-    if run.keep_alive:
-        yield Cause("spec.keepAlive", "cannot be true yet: messages to a run are not available", _REASON)
-    if run.deadline is not None:
-        yield Cause("spec.deadline", "is not available yet: leave it out", _REASON)
     if run.group is not None:
         yield Cause("spec.group", "is not available yet: there are no groups", _REASON)
 

@@ -52,6 +52,8 @@ def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool)
         PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
         for index, call in enumerate(reply.message.calls[:MOST_CALLS])
     )
+    if session.is_overdue():
+        return CallPlan(plans)
     tasks = _tasks(session, parent, plans[:BEGUN_AT_ONCE], reply.message, was_cut=was_cut)
     return CallPlan(plans, *tasks)
 

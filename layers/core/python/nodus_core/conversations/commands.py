@@ -91,6 +91,9 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
         clock.sleep(interval)  # they have only just been placed: no daemon can be that quick
     while True:
         sandbox, commands, stopped = _look(session, tasks)
+        if not stopped and session.is_overdue():
+            session.expire()
+            stopped = True
         over = [command.state in OVER for command in commands]
         if sandbox.connection != session.rung and not all(over):
             # The daemon has connected since: it may have pulled just before the commands were there.

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.removal import purge
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, missing
+from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, head_of, missing
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
 from nodus_core.kernel import projection
-from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
+from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
+from nodus_core.kernel.stopping import CANCELLED
 
 KIND = "AgentRun"
-CANCELLED = "Cancelled"
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Control:
             if finished(obj):
                 return obj
             with self.shelf.reading(obj):
-                head = self._head(obj)
+                head = head_of(self.shelf.journal, obj)
             if head.stop is None:
                 try:
                     obj = self._set_marker(obj, head, place.caller)
@@ -64,15 +64,11 @@ class Control:
             return obj
         raise contested(KIND, name)
 
-    def _head(self, obj: Object) -> Conversation:
-        head = self.shelf.journal.conversation(obj.uid)
-        if head is None:
-            raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
-        return head
-
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
-        shown = replace(obj, status=projection.cancelling(obj.status), version=next_version(obj.version, now))
+        shown = replace(
+            obj, status=projection.stopping(obj.status, CANCELLED), version=next_version(obj.version, now)
+        )
         shows = projected(shown, now, over=obj.version)
         self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
         return shown

@@ -1,13 +1,21 @@
 """Kicks: telling a line to look. Each may be lost, late or doubled; the sweeper makes up for it."""
 
+import logging
 from dataclasses import dataclass
+from datetime import datetime
 
+from nodus_core.conversations.deadline import expire
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Clock, Executions
 from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.objects import Conversation
+from nodus_core.kernel.stopping import is_overdue
 
 MOST_DEAD_KICKS = 2
 """Immediate restarts of an execution that died before any worker took the line; then the sweeper's pace holds."""
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class Kicks:
         head, now = self.journal.conversation(conversation), self.clock.now()
         if head is None or head.closed:
             return False
+        if is_overdue(head, now):
+            self._expire(head, now)
         if dead_generation is None:
             if head.line.lease_until is not None and head.line.lease_until > now:
                 self.journal.lines.ring(head)
@@ -39,3 +49,11 @@ class Kicks:
             return False  # somebody else kicked it or took it
         self.executions.start(conversation, generation)
         return True
+
+    def _expire(self, head: Conversation, now: datetime) -> None:
+        """Stops a run at its deadline, also while a worker is busy with it: it can claim nothing more."""
+        try:
+            expire(self.journal, head, now)
+        except ConditionFailed as lost:
+            # It has changed just now: whoever works on it sees the deadline itself.
+            log.info("line %s was not stopped at its deadline: %s", head.id, lost)

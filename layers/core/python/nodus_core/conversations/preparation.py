@@ -196,6 +196,8 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
             return _came_up(session, task, sandbox)
         if sandbox.state is not SandboxState.REQUESTED:
             return _start_failed(session, task, sandbox)
+        if session.is_overdue():
+            return None
         waited = (clock.now() - started).total_seconds()
         if waited >= START_WAIT_S or session.remaining() < START_WAIT_S:
             return _rest_for_start(session, sandbox)

@@ -60,6 +60,10 @@ class Reactions:
         else:
             log.warning("execution %r is not named by a line and its generation", execution)
 
+    def deadline_came(self, line: str) -> None:
+        """The moment of a run's deadline: whoever kicks its line then stops it."""
+        self.kicks.kick(line)
+
     def task_stopped(self, sandbox_id: str, reason: str) -> None:
         """A sandbox's task has ended, by whomever: its line looks what that means."""
         journal = self.kicks.journal

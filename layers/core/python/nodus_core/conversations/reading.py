@@ -171,7 +171,7 @@ def live_status(status: Shown, head: Conversation, spent: Decimal) -> Shown:
     """The projection, with what has been spent since and a stop that has not been joined yet."""
     cost = {**status.get("cost", {}), "totalUSD": projection.dollars(head.spent + spent)}
     shown = {**status, "cost": cost}
-    return projection.cancelling(shown) if head.stop is not None else shown
+    return projection.stopping(shown, head.stop.reason) if head.stop is not None else shown
 
 
 def envelope(obj: Object, spec: Shown, status: Shown) -> Shown:

@@ -25,6 +25,7 @@ from nodus_core.kernel.objects import ZERO, Result, Task, Usage
 from nodus_core.kernel.progress import fits
 from nodus_core.kernel.projection import MODEL_UNAVAILABLE as UNAVAILABLE
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut
 from nodus_core.kernel.times import stamp
 from nodus_core.sandboxes.tools import TOOLS
@@ -153,9 +154,10 @@ def wait_for_model(
     # Shown on the step while it is tried again: what keeps it, and how often it was tried.
     task = replace(task, result=Result(text=session.keep(str(error)), is_error=True, error=UNAVAILABLE))
     if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
-        session.ports.clock.sleep(delay)
-        session.retake(task, resent=may_have_run)
-        return None
+        session.ports.clock.sleep(_until_deadline(session, delay))
+        if not session.is_overdue():
+            session.retake(task, resent=may_have_run)
+            return None
     return _let_go(
         session, replace(task, resent=task.resent + 1) if may_have_run else task, delay, str(error)
     )
@@ -178,8 +180,9 @@ def _hold(session: Session, task: Task, seconds: float) -> Directive | None:
         return None
     delay = seconds + cooling.spread(task, seconds)
     if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
-        session.ports.clock.sleep(delay)
-        return None
+        session.ports.clock.sleep(_until_deadline(session, delay))
+        if not session.is_overdue():
+            return None
     if task.key not in session.fresh:
         return wait_until(session, delay)
     return _let_go(session, task, delay, "The provider has asked all calls with this key to wait.")
@@ -191,6 +194,13 @@ def _let_go(session: Session, task: Task, delay: float, why: str) -> Directive |
     message = f"The model is asked again at {until}. {cut(why, MESSAGE_LIMIT)}"
     session.let_go(task, projection.held_up(session.object.status, UNAVAILABLE, message))
     return wait_until(session, delay)
+
+
+def _until_deadline(session: Session, seconds: float) -> float:
+    """So many seconds, or those that are left until the run's deadline."""
+    now = session.ports.clock.now()
+    until = next_look(session.conversation, now + timedelta(seconds=seconds))
+    return seconds if until is None else max((until - now).total_seconds(), 0)
 
 
 def _record(session: Session, task: Task, request: ModelRequest, reply: ModelReply) -> None:

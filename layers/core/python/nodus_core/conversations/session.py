@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from nodus_core.conversations.context import Context
+from nodus_core.conversations.deadline import expire
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.transcript import Transcript
 from nodus_core.journal.fence import Fence
@@ -23,6 +24,7 @@ from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
 from nodus_core.kernel.progress import begin, settle
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.stopping import is_overdue
 from nodus_core.kernel.text import Text
 
 STUCK = "InternalError"
@@ -81,12 +83,21 @@ class Session:
             run=self.run,
             tasks=self.tasks,
             sandbox=self.sandbox,
+            overdue=self.is_overdue(),
         )
 
     def _plan(self) -> Plan:
         if self.run is None or self.conversation.stop is not None:
             return Plan(setup=False, routed=False)
         return Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus")
+
+    def is_overdue(self) -> bool:
+        """Whether the deadline has come: nothing may be begun any more, and the run must be stopped."""
+        return is_overdue(self.conversation, self.ports.clock.now())
+
+    def expire(self) -> None:
+        """Stops the run at its deadline; read everything anew then. Raises `ConditionFailed`."""
+        expire(self.ports.journal, self.conversation, self.ports.clock.now())
 
     def reload(self) -> None:
         """Reads everything anew. Raises `Fenced` when the line has another owner."""

@@ -13,7 +13,7 @@ from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import CorruptRow, Refusal
-from nodus_core.kernel.objects import Object, ObjectKey
+from nodus_core.kernel.objects import Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.fields import LONGEST_NAME, is_name
 from nodus_core.resources.manifest import Manifest
@@ -126,6 +126,14 @@ class Shelf:
                 "read it again and repeat your change"
             )
             raise Refusal("Conflict", message, kind=old.key.kind, name=old.key.name)
+
+
+def head_of(journal: Journal, obj: Object) -> Conversation:
+    """The conversation of a run. Raises `CorruptRow` when it is missing: the run is removed, or broken."""
+    head = journal.conversation(obj.uid)
+    if head is None:
+        raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
+    return head
 
 
 def key_of(place: Place, kind: str, name: str) -> ObjectKey:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, token, untoken
-from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.shelf import Shelf, head_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, Run, Task
@@ -82,9 +82,7 @@ class Stepping:
             return self._page(obj, limit, position)
 
     def _page(self, obj: Object, limit: int, position: Position) -> PageOf:
-        head = self.shelf.journal.conversation(obj.uid)
-        if head is None:
-            raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
+        head = head_of(self.shelf.journal, obj)
         items: list[Shown] = []
         size = 0
         for here, step in self._steps(head, position):

@@ -9,13 +9,15 @@ from nodus_core.conversations.ports import DONE, REST, Directive
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
+from nodus_core.conversations.unread import with_undelivered
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
-from nodus_core.kernel.states import ALIVE_SANDBOXES, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
@@ -48,8 +50,10 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
     """The next input becomes a turn, with a run under what is left of the cap."""
     head, now = session.conversation, session.ports.clock.now()
     entry = session.ports.journal.input(head.id, decision.number)
-    if entry is None:
-        raise CorruptRow(f"conversation {head.id}: input {decision.number} was accepted and is missing")
+    if entry is None or entry.state is not InputState.QUEUED:
+        session.owned_head()  # else the line's new owner has opened it
+        state = entry.state if entry else "missing"
+        raise CorruptRow(f"conversation {head.id}: input {decision.number} is to be read and is {state}")
     uid = ids.run_id(head.id, decision.number)
     turn = Turn(
         conversation=head.id,
@@ -108,8 +112,10 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
         chosen_by=chosen.chosen_by if chosen else None,
     )
     after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
-    message = _failure(session) if decision.state is TurnState.FAILED else None
+    message = _failure(session) if decision.state is TurnState.FAILED and head.stop is None else None
     status = projection.answered(session.object.status, after, turn, now, message)
+    if decision.ends:
+        status = with_undelivered(session, status, decision.reason)
     session.conversation = session.ports.journal.turns.finish_turn(
         session.fence, head, run, turn, session.projected(status), ends=decision.ends
     )
@@ -127,7 +133,10 @@ def _failure(session: Session) -> str | None:
 
 def end(session: Session) -> None:
     """Stopped while no turn was open."""
-    status = projection.cancelling(session.object.status)
+    stop = session.conversation.stop
+    if stop is None:
+        raise CorruptRow(f"conversation {session.conversation.id} is to end, and nobody stopped it")
+    status = with_undelivered(session, projection.stopping(session.object.status, stop.reason), stop.reason)
     session.conversation = session.ports.journal.turns.end(
         session.fence, session.conversation, session.projected(status)
     )
@@ -178,7 +187,7 @@ def close(session: Session) -> Directive:
     if session.sandbox is not None or "sandbox" in status:
         status = projection.without_sandbox(status)
     if head.stop is not None and status.get("phase") not in projection.FINAL_PHASES:
-        status = projection.canceled(status, head.stop.reason, now)
+        status = projection.stopped(status, head.stop, now)
     session.object = obj
     # Over exactly this version: a deletion that is marked in between is seen before the line lets go.
     ports.journal.turns.close(session.fence, head, session.projected(status, over=obj.version))
@@ -197,25 +206,26 @@ def rest(session: Session, decision: Rest) -> Directive | None:
     if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
         shown = projection.without_sandbox(shown)
     operations = session.projected(shown) if shown != status else ()
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, None, *operations)
+    session.ports.journal.lines.rest(session.fence, session.conversation, None, *operations)
     return REST
 
 
 def rest_until_due(session: Session, seconds: float) -> Directive:
     """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
     due = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, due)
+    session.ports.journal.lines.rest(session.fence, session.conversation, due)
     return REST
 
 
 def wait_until(session: Session, seconds: float) -> Directive:
     """Lets the line go; its execution looks again after `seconds`, or the sweeper if that has died.
 
-    A kick in between starts another execution, and this one ends when it wakes under its old generation.
+    It looks at its deadline, if that comes first. A kick in between starts another execution, and this one ends when it wakes under its old generation.
     """
+    head = session.conversation
     at = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation.bell, at + LEASE)
-    return Directive("soon", at)
+    session.ports.journal.lines.rest(session.fence, head, at + LEASE)
+    return Directive("soon", next_look(head, at))
 
 
 def _unresolved(session: Session) -> list[projection.Status]:

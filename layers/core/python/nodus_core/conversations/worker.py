@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from nodus_core.conversations import calls, preparation, rounds, routing, turns
+from nodus_core.conversations import calls, preparation, rounds, routing, turns, unread
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
 from nodus_core.conversations.session import STUCK, Session, owns
@@ -82,7 +82,7 @@ class Worker:
         for _ in range(MOST_LOST_RACES):
             due = self.ports.clock.now() + timedelta(seconds=delay)
             try:
-                journal.lines.rest(fence, head.bell, due, *self._stuck(head, failures), failures=failures)
+                journal.lines.rest(fence, head, due, *self._stuck(head, failures), failures=failures)
             except ConditionFailed:
                 now = journal.conversation(head.id)
                 if now is None or not owns(fence, now):
@@ -154,12 +154,18 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return calls.place(session, planned)
         case to.Watch(tasks=tasks):
             return calls.watch(session, tasks)
+        case to.Expire():
+            session.expire()
+            session.reload()
+            return None
         case to.Cut(keys=keys):
             return calls.cut(session, keys)
         case to.FinishTurn():
             return turns.finish_turn(session, decision)
         case to.End():
             return turns.end(session)
+        case to.ReturnUnread():
+            return unread.return_unread(session)
         case to.Release(sandbox=sandbox):
             return turns.release(session, sandbox)
         case to.Close():

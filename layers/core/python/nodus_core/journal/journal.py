@@ -7,6 +7,7 @@ from typing import TypeVar
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
+from nodus_core.journal.inputs import Inputs
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.objects import Objects
@@ -45,6 +46,7 @@ class Journal:
         self.writer = writer
         self.objects = Objects(writer)
         self.lines = Lines(writer)
+        self.inputs = Inputs(writer)
         self.turns = Turns(writer)
         self.steps = Steps(writer)
         self.sandboxes = Sandboxes(writer)
@@ -76,6 +78,16 @@ class Journal:
 
     def input(self, conversation: str, seq: int) -> Input | None:
         return self._one(Input, keys.input_key(conversation, seq))
+
+    def inputs_of(self, conversation: str, *, after: int, limit: int) -> list[Input]:
+        """Inputs behind number `after`, in the order of their acceptance."""
+        start = keys.input_key(conversation, after).sk
+        page = self.store.query(keys.conversation_partition(conversation), "in#", after=start, limit=limit)
+        return [from_row(Input, row) for row in page.rows]
+
+    def message(self, conversation: str, key: str) -> Receipt | None:
+        """The receipt of an accepted message, by its message key."""
+        return self._one(Receipt, keys.message_key(conversation, key))
 
     def turn(self, conversation: str, number: int) -> Turn | None:
         return self._one(Turn, keys.turn_key(conversation, number))

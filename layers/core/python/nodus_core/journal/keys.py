@@ -1,5 +1,6 @@
 """Where each row stands (design: one table, `pk` and `sk`, one sparse index `due`)."""
 
+import hashlib
 import zlib
 
 from nodus_core.journal.store import Key
@@ -45,6 +46,11 @@ def conversation_key(conversation: str) -> Key:
 
 def input_key(conversation: str, seq: int) -> Key:
     return Key(conversation_partition(conversation), f"in#{seq:010d}")
+
+
+def message_key(conversation: str, key: str) -> Key:
+    """The receipt of a message, beside its conversation: it lives as long (NODQ-41)."""
+    return Key(conversation_partition(conversation), f"msg#{hashlib.sha256(key.encode()).hexdigest()}")
 
 
 def turn_key(conversation: str, number: int) -> Key:

@@ -15,6 +15,7 @@ from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, P
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Hold, Line, Run
+from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.times import stamp
 
 LEASE = timedelta(seconds=30)
@@ -136,21 +137,28 @@ class Lines:
         )
 
     def rest(
-        self, fence: Fence, bell: int, due_at: datetime | None, *more: Operation, failures: int = 0
+        self,
+        fence: Fence,
+        conversation: Conversation,
+        due_at: datetime | None,
+        *more: Operation,
+        failures: int = 0,
     ) -> None:
         """The worker lets go; the line is looked at again at `due_at`, or only when it is kicked (None).
+
+        In any case it is looked at when its deadline comes.
 
         `failures` is what the line keeps of them: none, unless it rests because its workers die. Condition: the fence holds and nobody rang the bell since it was read. Raises `ConditionFailed`
         when something new is there (look again) or the line is another's.
         """
-        key = conversation_key(fence.conversation)
+        key, look = conversation_key(fence.conversation), next_look(conversation, due_at)
         self._writer.commit(
             "rest",
             Update(
                 key,
-                when=both(fence.on_conversation, Equals("bell", bell)),
-                assign={"line.failures": failures, **(due(key.pk, due_at) if due_at else {})},
-                remove=("line.claimant", "line.lease_until", "outbox", *(() if due_at else DUE)),
+                when=both(fence.on_conversation, Equals("bell", conversation.bell)),
+                assign={"line.failures": failures, **(due(key.pk, look) if look else {})},
+                remove=("line.claimant", "line.lease_until", "outbox", *(() if look else DUE)),
             ),
             *more,
         )

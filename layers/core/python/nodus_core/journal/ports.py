@@ -43,6 +43,12 @@ class Executions(Protocol):
         ...
 
 
+class Schedules(Protocol):
+    def kick_at(self, line: str, at: datetime) -> None:
+        """Asks for a kick of a line at a moment, or up to a minute later; one that was asked for already is fine."""
+        ...
+
+
 TaskPhase = Literal["pending", "running", "stopped", "missing"]
 
 

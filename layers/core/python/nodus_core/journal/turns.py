@@ -78,13 +78,11 @@ class Turns:
         """The turn is final and its run settled; with `ends` the conversation takes no more input.
 
         Condition: the fence holds in both heads, the run's version is the one seen and nothing is open in
-        it, the turn is not final yet; with `ends` also: no input came in since it was read (else look again:
-        it gets a turn, FLD-12). A turn that was not canceled cannot become final once the conversation is stopped.
-        Raises `ConditionFailed`.
+        it, the turn is not final yet, and no input came in since the head was read (else look again: it gets a
+        turn, FLD-12, and the run does not show that it waits for one). A stop that was not seen is seen first;
+        a stopped conversation takes no input. Raises `ConditionFailed`.
         """
         settled = replace(run, state=RunState.SETTLED, version=run.version + 1)
-        canceled = turn.state is TurnState.CANCELED
-        unread = Equals("accepted", conversation.accepted) if ends and not canceled else None
         after = replace(
             conversation,
             run=None,
@@ -99,8 +97,8 @@ class Turns:
                 when=both(
                     fence.on_conversation,
                     Equals("run", run.uid),
-                    unread,
-                    Present("stop") if canceled else Absent("stop"),
+                    Equals("accepted", conversation.accepted),
+                    Absent("stop") if conversation.stop is None else Present("stop"),
                 ),
                 assign={"ended": ends, "steps": after.steps, "spent": after.spent},
                 remove=("run", "outbox"),

@@ -1,9 +1,10 @@
 """What a line does next, from what the journal says. The same view gives the same decision.
 
-stop? ──► Cut ──► FinishTurn(canceled) ─┐
-no turn open ──► OpenTurn | Rest | End ─┤
-preparation:  StartSandbox ─► RunSetup ─► Route                 ├─► (ended) Release ─► Close
-rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ─────┘
+overdue? ──► Expire ─┐
+stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
+no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
+preparation:  StartSandbox ─► RunSetup ─► Route                  ├─► (ended) ReturnUnread ─► Release ─► Close
+rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ──────┘
                ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
                └────────────────────────────────────────────────────────────────────────────┘
 """
@@ -12,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids
-from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, Task
+from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, StopMarker, Task
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.stopping import turn_state
 
 MOST_CUT_REPLIES = 2
 """Replies in a row cut by the output limit after which the turn stops (FLD-03)."""
@@ -48,7 +50,7 @@ class View:
     """What one decision is made from.
 
     `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
-    far as they exist.
+    far as they exist. `overdue` says that the deadline has come.
     """
 
     conversation: Conversation
@@ -56,6 +58,7 @@ class View:
     run: Run | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict[str, Task])
     sandbox: Sandbox | None = None
+    overdue: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,11 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class Expire:
+    """The deadline has come: stop the conversation for it."""
+
+
+@dataclass(frozen=True)
 class Cut:
     """Settle what is open of a stopped run, once it has joined."""
 
@@ -123,6 +131,11 @@ class FinishTurn:
 @dataclass(frozen=True)
 class End:
     """Stopped before or between turns: take no more input."""
+
+
+@dataclass(frozen=True)
+class ReturnUnread:
+    """Settle the inputs that the ended conversation has not read: none of them gets a turn any more."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +165,11 @@ Decision = (
     | Ask
     | Place
     | Watch
+    | Expire
     | Cut
     | FinishTurn
     | End
+    | ReturnUnread
     | Release
     | Close
     | Rest
@@ -165,9 +180,11 @@ def decide(view: View) -> Decision:
     """The next thing to do on the main line of a conversation."""
     head = view.conversation
     if head.ended:
-        return Release(head.sandbox) if head.sandbox else Close()
+        return _ended(head)
     if head.stop is not None:
-        return _stopped(view)
+        return _stopped(view, head.stop)
+    if view.overdue:
+        return Expire()
     if view.run is None:
         if head.opened < head.accepted:
             return OpenTurn(head.opened + 1)
@@ -177,13 +194,18 @@ def decide(view: View) -> Decision:
     return _preparation(view, view.run) or _rounds(view, view.run)
 
 
-def _stopped(view: View) -> Decision:
+def _ended(head: Conversation) -> Decision:
+    if head.opened + head.returned < head.accepted:
+        return ReturnUnread()
+    return Release(head.sandbox) if head.sandbox else Close()
+
+
+def _stopped(view: View, stop: StopMarker) -> Decision:
     if view.run is None:
         return End()
     if view.run.open:
         return Cut(tuple(sorted(view.run.open)))
-    reason = view.conversation.stop.reason if view.conversation.stop else None
-    return FinishTurn(TurnState.CANCELED, ends=True, reason=reason)
+    return FinishTurn(turn_state(stop), ends=True, reason=stop.reason)
 
 
 def _preparation(view: View, run: Run) -> Decision | None:

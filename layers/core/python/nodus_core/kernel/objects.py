@@ -103,7 +103,8 @@ class Line:
 class Conversation:
     """Head of a conversation; its main line stands in it.
 
-    `accepted` and `opened` count inputs: a turn is owed while accepted > opened. `bell` is raised by everyone
+    `accepted`, `opened` and `returned` count inputs: a turn is owed while accepted > opened, and once the
+    conversation has ended the rest is returned: settled without a turn (FLD-12). `bell` is raised by everyone
     who leaves something for the line to look at, so that no worker rests over it. `ended` means that no
     more input is taken, `closed` that nothing is left to do and no worker will take the line again. `cap`,
     `spent` are USD; the cap is fixed at creation (NOD-131).
@@ -121,6 +122,7 @@ class Conversation:
     label: str | None = None
     accepted: int = 0
     opened: int = 0
+    returned: int = 0
     bell: int = 0
     steps: int = 0
     spent: Decimal = ZERO

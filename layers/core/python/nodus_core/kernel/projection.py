@@ -7,8 +7,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from nodus_core.kernel.objects import Conversation, Sandbox, Task, Turn
+from nodus_core.kernel.objects import Conversation, Sandbox, StopMarker, Task, Turn
 from nodus_core.kernel.states import TurnState
+from nodus_core.kernel.stopping import CANCELLED, DEADLINE_EXCEEDED, turn_state
 from nodus_core.kernel.text import preview
 from nodus_core.kernel.times import stamp
 
@@ -25,6 +26,9 @@ PENDING, RUNNING, DELETED = "Pending", "Running", "Deleted"
 
 MODEL_UNAVAILABLE = "ModelUnavailable"
 """Reason of a run whose model's provider takes no call now, and of one that has given up on that."""
+
+MOST_UNDELIVERED = 20
+"""Messages that stand in `status.undelivered`; `undeliveredCount` says how many there are."""
 
 _OF_A_WAIT = ("reason", "message", "unresolved", "unresolvedCount")
 
@@ -119,19 +123,37 @@ def held_up(status: Status, reason: str, message: str) -> Status:
 
 
 def resumed(status: Status) -> Status:
-    """The run goes on after a wait that nobody had to end."""
+    """The run goes on after a wait: for what nobody had to do, or for a message that has come."""
     return {**_plain(status), "phase": "Running"}
 
 
-def cancelling(status: Status) -> Status:
-    """Stopped, not joined yet: the run stays in its phase (NODQ-02)."""
-    return {**status, "reason": "Cancelling"}
+def awaits_message(status: Status) -> bool:
+    """Whether a run with this status stands still until it gets a message."""
+    return status.get("phase") == "Waiting" and status.get("reason") == "MessageWait"
+
+
+def undelivered(status: Status, keys: list[str], count: int, reason: str) -> Status:
+    """The run ended before it could read these messages (FLD-12): the keys of the first, and how many there are."""
+    if not count:
+        return status
+    entries = [{"messageKey": key, "reason": reason} for key in keys[:MOST_UNDELIVERED]]
+    more = {"undeliveredCount": count} if count > len(entries) else {}
+    return {**status, "undelivered": entries, **more}
+
+
+def stopping(status: Status, reason: str) -> Status:
+    """Stopped, not joined yet: the run stays in its phase (NODQ-02). `reason` is that of the stop."""
+    shown = {key: value for key, value in status.items() if key != "message"}  # it spoke of what was going on
+    return {**shown, "reason": "Cancelling" if reason == CANCELLED else reason}
 
 
 def answered(
     status: Status, conversation: Conversation, turn: Turn, now: datetime, message: str | None = None
 ) -> Status:
-    """A turn is final; `message` says why it failed. A canceled run keeps its phase until its sandbox is gone."""
+    """A turn is final; `message` says why it failed. A stopped run keeps its phase until its sandbox is gone.
+
+    A run that goes on waits for a message, unless it has one already.
+    """
     after: Status = {
         **_plain(status),
         "attempts": conversation.attempts,
@@ -140,8 +162,10 @@ def answered(
     }
     if turn.answer is not None and turn.state is TurnState.COMPLETED:
         after["answer"] = {"preview": preview(turn.answer), "turn": turn.number}
-    if turn.state is TurnState.CANCELED:
-        return cancelling(after)
+    if conversation.stop is not None:
+        return stopping(after, conversation.stop.reason)
+    if not conversation.ended and conversation.accepted > conversation.opened:
+        return {**after, "phase": "Running"}
     if not conversation.ended:
         return {**after, "phase": "Waiting", "reason": "MessageWait"}
     after["phase"] = PHASES[turn.state]
@@ -153,9 +177,12 @@ def answered(
     return after
 
 
-def canceled(status: Status, reason: str, now: datetime) -> Status:
-    """Cancelling is over: everything joined, the sandbox is gone."""
-    return {**_plain(status), "phase": "Cancelled", "reason": reason, "finishedAt": stamp(now)}
+def stopped(status: Status, stop: StopMarker, now: datetime) -> Status:
+    """Stopping is over: everything joined, the sandbox is gone. A deadline says what it ended (NOD-178)."""
+    after = {**_plain(status), "phase": PHASES[turn_state(stop)], "reason": stop.reason}
+    if stop.reason == DEADLINE_EXCEEDED:
+        after["message"] = "The run's deadline came before its end; nothing was begun after it."
+    return {**after, "finishedAt": stamp(now)}
 
 
 def turn_entry(turn: Turn) -> Status:
@@ -166,6 +193,8 @@ def turn_entry(turn: Turn) -> Status:
         "phase": "Running" if turn.state is TurnState.OPEN else PHASES.get(turn.state, "Waiting"),
         "startedAt": stamp(turn.started_at),
     }
+    if turn.reason:
+        entry["reason"] = turn.reason
     if turn.model:
         entry["model"] = turn.model
     if turn.chosen_by:

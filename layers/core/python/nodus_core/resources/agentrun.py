@@ -2,10 +2,11 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import LARGEST_COUNT
 from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
@@ -31,6 +32,14 @@ def deadline(text: str, now: datetime) -> datetime:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is no date and time that exists") from None
+
+
+def with_moment(spec: dict[str, Any], admitted: datetime) -> dict[str, Any]:
+    """A checked spec whose deadline is a moment in UTC, counted from the run's admission (NODQ-21, FLD-17)."""
+    if "deadline" not in spec:
+        return spec
+    text = stamp(deadline(spec["deadline"], admitted))
+    return {**spec, "deadline": text.replace(".000Z", "Z")}
 
 
 def _deadline(value: str) -> str:

@@ -41,6 +41,7 @@ SYSTEM_FOLDERS = (
 MOST_SCRIPT = 65_536
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
+LONGEST_KEY = 128
 MOST_DOLLARS = Decimal(100_000)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -161,6 +162,13 @@ def not_blank(value: str) -> str:
     return value
 
 
+def _message_key(value: str) -> str:
+    """A key of 1 to 128 bytes that can be shown (NODQ-18)."""
+    if len(value.encode()) > LONGEST_KEY or not value.isprintable():
+        raise problem(f"must be 1 to {LONGEST_KEY} bytes without control characters")
+    return value
+
+
 def _variable(value: str) -> str:
     if len(value) > LONGEST_NAME or _VARIABLE.fullmatch(value) is None:
         raise problem("must be letters, digits and _, not beginning with a digit")
@@ -190,6 +198,7 @@ Label = Annotated[
         )
     ),
 ]
+MessageKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_message_key)]
 Variable = Annotated[Str, AfterValidator(_variable)]
 SecretField = Annotated[
     Str, AfterValidator(_matching(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -"))

@@ -31,13 +31,15 @@ _REASONS = {
 _WHOLE_REASON = {"too_large": "PayloadTooLarge", "coming_soon": "ComingSoon"}
 
 
-def refusal(error: ValidationError, model: type[BaseModel], kind: str, name: str | None) -> Refusal:
-    """The refusal of an object of `kind`.
+def refusal(
+    error: ValidationError, model: type[BaseModel], kind: str, name: str | None, *, root: str = "spec"
+) -> Refusal:
+    """The refusal of an object of `kind`; `root` is the path of what `model` describes.
 
     Its reason is `Invalid`, or `ComingSoon` (NODQ-29) or `PayloadTooLarge` when that is the first thing wrong.
     """
     details = error.errors(include_url=False, include_input=False)
-    causes = tuple(_cause(item, model) for item in details[:MOST_CAUSES])
+    causes = tuple(_cause(item, model, root) for item in details[:MOST_CAUSES])
     reason = _WHOLE_REASON.get(details[0]["type"], "Invalid")
     return invalid(kind, name, causes, reason=reason)
 
@@ -49,14 +51,14 @@ def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: s
     return Refusal(reason, f"{what} is not accepted: {listed}", causes=causes, kind=kind, name=name)
 
 
-def _cause(item: Any, model: type[BaseModel]) -> Cause:
+def _cause(item: Any, model: type[BaseModel], root: str) -> Cause:
     loc: tuple[str | int, ...] = item["loc"]
     context: dict[str, Any] = item.get("ctx") or {}
     kind: str = item["type"]
     if kind == "misplaced":
         loc = (*loc, context["field"])
     reason = _REASONS.get(kind, "FieldValueInvalid")
-    return Cause(_path(loc), _message(kind, item["msg"], context, loc, model), reason)
+    return Cause(_path(loc, root), _message(kind, item["msg"], context, loc, model), reason)
 
 
 def _message(
@@ -91,8 +93,8 @@ def suggestion(word: str, known: list[str]) -> str:
     return f"; fields are {', '.join(known)}" if known else ""
 
 
-def _path(loc: tuple[str | int, ...]) -> str:
-    path = "spec"
+def _path(loc: tuple[str | int, ...], root: str) -> str:
+    path = root
     for part in loc:
         if part != _KEY:
             path = f"{path}[{part}]" if isinstance(part, int) else below(path, part)

@@ -5,12 +5,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
+from nodus_core.access.door import Place
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
@@ -22,7 +25,9 @@ from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState
+from nodus_core.kernel.stopping import CANCELLED
 from nodus_core.kernel.text import Inline
+from nodus_core.resources.message import Message
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import Crash
@@ -60,6 +65,16 @@ class Started:
             self.waiting.append((line, generation))
 
 
+@dataclass
+class Scheduled:
+    """Kicks that were asked for, by line; nobody makes them: a kick may be lost."""
+
+    at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+
+    def kick_at(self, line: str, at: datetime) -> None:
+        self.at.setdefault(line, at)
+
+
 class World:
     """Everything that one run needs, under the test's control."""
 
@@ -80,6 +95,7 @@ class World:
         self.vault = vault or MemoryVault()
         self.ids = CountingIds()
         self.executions = Started()
+        self.schedules = Scheduled()
         self.journal = Journal(self.store, self.ids, crash)
         # For daemons, people and tests: other processes than the workers, so without their crash points.
         self.outside = Journal(self.store, self.ids)
@@ -93,8 +109,19 @@ class World:
             self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids, {}
         )
 
-    def admit(self, prompt: str = "Do it.", *, cap: str = "1.00", context: Context | None = None) -> str:
-        """Creates a run and starts its execution; returns the conversation's id."""
+    def admit(
+        self,
+        prompt: str = "Do it.",
+        *,
+        cap: str = "1.00",
+        context: Context | None = None,
+        keep_alive: bool = False,
+        lifetime: float | None = None,
+    ) -> str:
+        """Creates a run and starts its execution; returns the conversation's id.
+
+        `lifetime`: seconds until its deadline.
+        """
         now = self.clock.now()
         frozen = context or Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
         obj = Object(NAMES, "conv", 1, 1, Inline("{}"), now, projection.queued(1, Decimal(cap)))
@@ -105,21 +132,30 @@ class World:
             line=Line(1, lease_until=now + timedelta(seconds=30)),
             created_at=now,
             cap=Decimal(cap),
+            keep_alive=keep_alive,
             accepted=1,
+            deadline=None if lifetime is None else now + timedelta(seconds=lifetime),
         )
         first = Input("conv", 1, Inline(prompt), InputState.QUEUED, "person", "alice", now)
         self.outside.objects.admit(obj, head, first, now, agent=None)
         self.executions.start("conv", 1)
         return "conv"
 
+    def say(self, text: str, key: str = "next") -> Accepted:
+        """A person sends a message, as the API does. Raises `Refusal`."""
+        shelf = Shelf(self.outside, self.payloads, self.clock)
+        door = Messages(shelf, Kicks(self.outside, self.executions, self.clock))
+        message = Message.model_validate({"payload": text, "messageKey": key})
+        return door.send(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, message)
+
     def stop(self) -> None:
         """A person cancels the run, as the API does; a second time changes nothing."""
         head, obj, now = self.outside.conversation("conv"), self.outside.object(NAMES), self.clock.now()
         if head is None or obj is None or head.stop is not None or head.ended:
             return
-        status = projection.cancelling(obj.status)
+        status = projection.stopping(obj.status, CANCELLED)
         shown = replace(obj, status=status, version=next_version(obj.version, now))
-        self.outside.turns.stop(head, StopMarker(now, "alice", "Cancelled"), show(shown, now))
+        self.outside.turns.stop(head, StopMarker(now, "alice", CANCELLED), show(shown, now))
 
     def settle(self, *, most: int = 400) -> None:
         """Runs executions and the sweeper until nothing is due and nothing was started."""

@@ -1,0 +1,25 @@
+"""A message to a run: the body of `POST …/agentruns/NAME/messages` (NOD-183)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ValidationError
+
+from nodus_core.resources.fields import MessageKey, Prompt, Spec, not_blank
+from nodus_core.resources.manifest import without_nulls
+from nodus_core.resources.refusals import refusal
+
+
+class Message(Spec):
+    """What is sent: the next prompt, and the key under which it is delivered once."""
+
+    payload: Annotated[Prompt, AfterValidator(not_blank)]
+    message_key: MessageKey
+
+
+def read_message(body: Mapping[str, Any]) -> Message:
+    """The message in a request body. Raises `Refusal` naming every field that is not right."""
+    try:
+        return Message.model_validate(without_nulls(dict(body)))
+    except ValidationError as error:
+        raise refusal(error, Message, "message", None, root="") from None
