@@ -10,6 +10,7 @@ from nodus_core.conversations.control import Control
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.reading import Reading
+from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -28,6 +29,7 @@ class Service:
     admission: Admission
     control: Control
     messages: Messages
+    resolving: Resolving
     reading: Reading
     stepping: Stepping
     clock: Clock
@@ -43,6 +45,7 @@ class Service:
             admission=Admission(shelf, kicks.executions, schedules, ids),
             control=Control(shelf, kicks),
             messages=Messages(shelf, kicks),
+            resolving=Resolving(shelf, kicks),
             reading=Reading(shelf),
             stepping=Stepping(shelf),
             clock=clock,

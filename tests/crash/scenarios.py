@@ -13,6 +13,7 @@ from nodus_core.journal.ports import CrashPoints
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import Run
 from nodus_core.kernel.projection import awaits_message
+from nodus_core.kernel.states import Statement
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
@@ -22,6 +23,8 @@ PLAIN = Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
 SETUP = replace(PLAIN, setup="printf ready > ready.txt")
 LOOK = says("look", ("run_command", {"command": "python3 --version"}))
 PAIR = says("two", ("run_command", {"command": "a"}), ("write_file", {"path": "b", "content": "c"}))
+TRIPLE = says("three", *(("run_command", {"command": word}) for word in ("a", "b", "c")))
+WORDS = {"r1t0": Statement.DID_NOT_HAPPEN, "r1t1": Statement.HAPPENED, "r1t2": Statement.DID_NOT_HAPPEN}
 ANSWER = says("It is Python 3.11.7.")
 
 Command = Mapping[str, Any]
@@ -233,6 +236,77 @@ def deleted(crash: CrashPoints | None) -> World:
     return world
 
 
+def held(crash: CrashPoints | None) -> World:
+    """Three commands whose outcome is not known the first time; nobody says what became of them."""
+    lost: list[str] = []
+
+    def behaviour(kind: str, request: Command) -> dict[str, Any]:
+        command = str(request.get("command"))
+        if command in lost:
+            return exited(f"{command}\n")
+        lost.append(command)
+        return {"state": "lost", "reason": "internal"}
+
+    world = World(plays([TRIPLE, ANSWER]), behaviour, crash=crash)
+    world.admit()
+    return world
+
+
+def resolved(crash: CrashPoints | None) -> World:
+    """A person says of two such commands that they did not happen, and of one that it did."""
+    world = held(crash)
+    whenever(world, world.is_parked, lambda: speak(world))
+    return world
+
+
+def speak(world: World) -> None:
+    """What the person says in `resolved`."""
+    for key, word in WORDS.items():
+        world.resolve(key, word, "did b")
+
+
+def resolved_without_its_sandbox(crash: CrashPoints | None) -> World:
+    """The sandbox dies under a command; a person says that it did not happen: the model hears of it."""
+    world = World(plays([LOOK, ANSWER]), crash=crash)
+
+    def dies(kind: str, request: Command) -> dict[str, Any]:
+        for daemon in world.sandboxes.daemons.values():
+            daemon.alive = False
+        return exited()
+
+    world.sandboxes._behaviour = dies
+    whenever(world, world.is_parked, lambda: world.resolve("r1t0", Statement.DID_NOT_HAPPEN))
+    world.admit()
+    return world
+
+
+def setup_resolved(crash: CrashPoints | None) -> World:
+    """A setup of unknown outcome; a person says that it did not happen."""
+    asked: list[str] = []
+
+    def behaviour(kind: str, request: Command) -> dict[str, Any]:
+        asked.append(kind)
+        return {"state": "lost", "reason": "internal"} if len(asked) == 1 else exited()
+
+    world = World(plays([ANSWER]), behaviour, crash=crash)
+    whenever(world, world.is_parked, lambda: world.resolve("setup", Statement.DID_NOT_HAPPEN))
+    world.admit(context=SETUP)
+    return world
+
+
+def cancelled_after_a_word(crash: CrashPoints | None) -> World:
+    """A person says what became of a lost command, and cancels before the line has looked."""
+    world = World(plays([LOOK]), lambda kind, request: {"state": "lost"}, crash=crash)
+
+    def speak_and_stop() -> None:
+        world.resolve("r1t0", Statement.HAPPENED, "3.11.7")
+        world.stop()
+
+    whenever(world, world.is_parked, speak_and_stop)
+    world.admit()
+    return world
+
+
 SCENARIOS = [
     Scenario(make.__name__, make)
     for make in (
@@ -251,6 +325,10 @@ SCENARIOS = [
         overdue_at_work,
         overdue_at_rest,
         deleted,
+        resolved,
+        resolved_without_its_sandbox,
+        setup_resolved,
+        cancelled_after_a_word,
     )
 ]
 

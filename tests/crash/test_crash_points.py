@@ -12,7 +12,7 @@ def test_the_scenarios_pass_every_commit_of_a_line() -> None:
     commits = {point.rpartition(".")[0] for _, point, _ in PLACES}
     assert commits >= {
         *("kick", "take", "rest", "open-turn", "finish-turn", "end", "close", "purge", "remove-object"),
-        *("request-sandbox", "issue-code", "note-task", "replace-sandbox", "release-sandbox"),
+        *("again", "request-sandbox", "issue-code", "note-task", "replace-sandbox", "release-sandbox"),
         *("sandbox-gone", "disown-sandbox", "claim", "record", "retake", "cut"),
         *("want-command", "cancel-command", "withdraw-command", "cool", "return-inputs", "stop"),
     }

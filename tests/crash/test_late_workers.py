@@ -4,9 +4,13 @@ import threading
 
 import pytest
 from nodus_core.conversations.worker import Worker
-from scenarios import SCENARIOS, outcome
+from nodus_core.journal.ports import CrashPoints, NoCrash
+from nodus_core.testing.crash import CrashOnce
+from nodus_core.testing.world import World
+from scenarios import SCENARIOS, Scenario, held, outcome, speak
 
 LINEAR = SCENARIOS[0]
+RESOLVED = next(scenario for scenario in SCENARIOS if scenario.name == "resolved")
 
 
 class Sleeper:
@@ -27,11 +31,61 @@ class Sleeper:
             assert self.wake.wait(30), "nobody woke the sleeper"
 
 
-@pytest.mark.req("NOD-073", "INV-08", "INV-10")
+KICKS = ("kick", "ring")
+"""Commits of whoever tells the line to look."""
+
+
+class Switch:
+    """Crash points that are others' from a moment on."""
+
+    def __init__(self) -> None:
+        self.points: CrashPoints = NoCrash()
+
+    def reach(self, point: str) -> None:
+        self.points.reach(point)
+
+
+@pytest.mark.req("NOD-073", "NOD-081", "INV-08", "INV-10")
 @pytest.mark.parametrize(("point", "passing"), LINEAR.passings())
 def test_a_worker_that_wakes_late_is_fenced_off(point: str, passing: int) -> None:
     sleeper = Sleeper(point, passing)
     world = LINEAR.make(sleeper)
+    _is_fenced_off(world, sleeper, LINEAR)
+
+
+def _resumption() -> list[tuple[str, int]]:
+    """The crash points that the worker passes which carries out what people have said."""
+    points = CrashOnce()
+    world = _parked(points)
+    begun = len(points.passed)
+    world.kicks.kick("conv")
+    world.settle()
+    passed = points.passed[begun:]
+    return [(point, passed[: place + 1].count(point)) for place, point in enumerate(passed)]
+
+
+def _parked(crash: CrashPoints) -> World:
+    """A run that was held; a person has spoken, and nobody has looked since."""
+    world = held(crash)
+    world.settle()
+    assert world.is_parked()
+    speak(world)
+    return world
+
+
+@pytest.mark.req("NODQ-55", "NOD-073", "INV-08", "INV-10")
+@pytest.mark.parametrize(
+    ("point", "passing"), [pair for pair in _resumption() if not pair[0].startswith(KICKS)]
+)
+def test_a_worker_that_carries_out_a_persons_word_too_late_is_fenced_off(point: str, passing: int) -> None:
+    switch = Switch()
+    world = _parked(switch)
+    world.kicks.kick("conv")
+    switch.points = sleeper = Sleeper(point, passing)
+    _is_fenced_off(world, sleeper, RESOLVED)
+
+
+def _is_fenced_off(world: World, sleeper: Sleeper, scenario: Scenario) -> None:
     line, generation = world.executions.waiting.pop(0)
     late = threading.Thread(target=lambda: Worker(world.ports).advance(line, generation, lambda: 900.0))
     late.start()
@@ -42,5 +96,5 @@ def test_a_worker_that_wakes_late_is_fenced_off(point: str, passing: int) -> Non
     sleeper.wake.set()
     late.join(30)
     assert not late.is_alive()
-    assert outcome(world) == before == LINEAR.undisturbed()
+    assert outcome(world) == before == scenario.undisturbed()
     assert len(world.store.commits) == commits  # type: ignore[attr-defined]

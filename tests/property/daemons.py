@@ -9,7 +9,7 @@ from nodus_core.kernel.ids import digest
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.scripted_sandbox import Daemon, ScriptedSandboxes, exited
 
-from tests.property.scenario import DEADLY
+from tests.property.scenario import DEADLY, FORGOTTEN
 
 
 class Daemons(ScriptedSandboxes):
@@ -46,6 +46,9 @@ class Daemons(ScriptedSandboxes):
                 if self._running[daemon.sandbox, command.id][0] == DEADLY:
                     daemon.alive = False
                     return
+                if self._running[daemon.sandbox, command.id][0] == FORGOTTEN:
+                    del self._running[daemon.sandbox, command.id]
+                    daemon.known[command.id] = {"state": "lost", "reason": "internal"}
         self._work(daemon, pulled.cancel)
         for command, _ in pulled.commands:
             if command.id in daemon.known:

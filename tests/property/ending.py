@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
+from nodus_core.conversations.unresolved import unresolved
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.journal import Journal
-from nodus_core.kernel import projection
+from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import MOST_SANDBOXES
 from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
 from nodus_core.kernel.states import (
@@ -14,9 +15,11 @@ from nodus_core.kernel.states import (
     InputState,
     RunState,
     SandboxState,
+    Statement,
     TaskState,
     TurnState,
 )
+from nodus_core.kernel.text import Inline
 from nodus_core.testing.world import NAMES
 
 from tests.property.turmoil import LINE, Turmoil
@@ -67,8 +70,12 @@ def _check_effects(world: Turmoil, head: Conversation) -> None:
     for key, row in world.watched.rows().items():
         if key.pk.startswith("sb#") and key.sk.startswith("cmd#"):
             command = from_row(Command, row)
-            state = tasks[command.id].state
-            assert (command.state is CommandState.LOST) is (state is TaskState.UNCERTAIN), command.id
+            task = tasks[ids.command_id(*_task_of(command.id))]
+            attempt = _attempt_of(command.id)
+            said = {item.attempt: item.statement for item in task.resolutions}
+            unknown = task.state is TaskState.UNCERTAIN and task.attempt == attempt
+            assert _is_lost(command) is (unknown or attempt in said), command.id
+            assert attempt == 1 or said[attempt - 1] is Statement.DID_NOT_HAPPEN, command.id
             assert command.state is not CommandState.WITHDRAWN or command.id not in counts, command.id
             assert command.state not in (CommandState.PENDING, CommandState.CLAIMED), command.id
 
@@ -93,6 +100,23 @@ def _check_inputs(world: Turmoil, head: Conversation, obj: Object) -> None:
         listed = [item["messageKey"] for item in obj.status.get("undelivered", [])]
         assert listed == keys[max(head.opened - 1, 0) :]
         assert {item["reason"] for item in obj.status.get("undelivered", [])} <= {obj.status.get("reason")}
+
+
+def _is_lost(command: Command) -> bool:
+    """Whether nobody knows what became of it, by the sandbox's end or by its daemon's own word."""
+    told = command.result.text if isinstance(command.result, Inline) else ""
+    return command.state is CommandState.LOST or '"state": "lost"' in told
+
+
+def _task_of(command: str) -> tuple[str, str]:
+    """Run and task key of a command's id."""
+    run, task, *_ = command.split(".")
+    return run, task
+
+
+def _attempt_of(command: str) -> int:
+    _, _, *attempt = command.split(".")
+    return int(attempt[0]) if attempt else 1
 
 
 def _check_final(world: Turmoil, head: Conversation, obj: Object) -> None:
@@ -127,12 +151,14 @@ def _check_held(world: Turmoil, head: Conversation, obj: Object) -> None:
         return
     run = reader(world).run(head.run or "")
     assert run is not None
-    assert run.open == frozenset()
-    uncertain = [task for task in reader(world).all_tasks(run.uid) if task.state.value == "uncertain"]
-    assert bool(uncertain) is (reason == "NeedsResolution") is (run.state is RunState.NEEDS_ATTENTION)
-    assert {item["step"] for item in obj.status.get("unresolved", [])} >= {
-        "setup" for task in uncertain if task.key == "setup"
+    uncertain = {
+        task.key: task for task in reader(world).all_tasks(run.uid) if task.state is TaskState.UNCERTAIN
     }
+    assert run.open == set(uncertain)
+    unsaid = {key for key, task in uncertain.items() if task.resolution is None}
+    assert unsaid == {item.task for item in run.attention}
+    assert bool(uncertain) is (reason == "NeedsResolution") is (run.state is RunState.NEEDS_ATTENTION)
+    assert obj.status.get("unresolved", []) == unresolved(reader(world), run)[: projection.MOST_UNRESOLVED]
 
 
 def shown(status: dict[str, Any]) -> dict[str, Any]:

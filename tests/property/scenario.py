@@ -11,13 +11,14 @@ from nodus_core.inference.target import Target
 from nodus_core.testing.scripted_model import ScriptedModels, Step, says, target
 
 DEADLY = -1
+FORGOTTEN = -2
 
 
 @dataclass(frozen=True)
 class Call:
     """A tool call: `ticks` are the daemon's looks that it lasts, `code` is its exit code; None: misused.
 
-    With `DEADLY` ticks it takes its sandbox down.
+    With `DEADLY` ticks it takes its sandbox down; with `FORGOTTEN` ones its daemon does not know what became of it.
     """
 
     ticks: int = 0
@@ -57,7 +58,9 @@ class Scenario:
 
 
 calls = st.builds(
-    Call, ticks=st.sampled_from([0, 0, 0, 1, 3, 60, DEADLY]), code=st.sampled_from([0, 0, 0, 3, None])
+    Call,
+    ticks=st.sampled_from([0, 0, FORGOTTEN, 1, 3, 60, DEADLY]),
+    code=st.sampled_from([0, 0, 0, 3, None]),
 )
 rounds = st.builds(
     Round,

@@ -11,6 +11,7 @@ from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from nodus_core.kernel.objects import Task
+from nodus_core.kernel.states import Statement
 from nodus_core.testing.faults import Fault
 
 from tests.property.ending import check_rest, outcome, read
@@ -18,6 +19,9 @@ from tests.property.scenario import Scenario, scenarios
 from tests.property.turmoil import LINE, Turmoil, lost_race
 
 MOST_ATTEMPTS = 8
+
+MOST_WORDS = 60
+"""Steps of unknown outcome that one run has at most, each with a few attempts."""
 
 SEARCHING = "NODUS_PROPERTY_EXAMPLES" in os.environ
 EFFORT = (
@@ -29,6 +33,9 @@ EFFORT = (
 
 HARMLESS = ("crash", "taken over", "daemons look", "time", "doubled")
 """What may happen while a worker sleeps, or to it, without changing what the run comes to."""
+
+WORDS = tuple(Statement)
+"""What a person may say of a step whose outcome is not known."""
 
 HARMS = ("stopped", "sandboxes die", "message")
 
@@ -103,6 +110,14 @@ class RunInTurmoil(RuleBasedStateMachine):
             lost_race(self.world.sweep)
             self.world.execute_waiting()
 
+    @rule(word=st.sampled_from(WORDS))
+    def person_resolves(self, word: Statement) -> None:
+        lost_race(lambda: self.world.speak(word))
+
+    @rule(after=st.integers(0, 25), word=st.sampled_from(WORDS))
+    def person_will_resolve(self, after: int, word: Statement) -> None:
+        self.world.points.plan(after, lambda: lost_race(lambda: self.world.speak(word)))
+
     @precondition(lambda self: self.harms)
     @rule(which=st.integers(0, 1))
     def harm_is_done(self, which: int) -> None:
@@ -129,11 +144,23 @@ class RunInTurmoil(RuleBasedStateMachine):
         self.world.calm()
         check_rest(self.world)
         self._compare()
+        self._resolved()
         head, _ = read(self.world)
         if not head.ended:
             self.world.stop()
             self.world.calm()
             check_rest(self.world)
+
+    def _resolved(self) -> None:
+        """People speak of everything that is held, until nothing is: by turns that it happened and that it did not."""
+        for number in range(MOST_WORDS):
+            head, obj = read(self.world)
+            if head.ended or obj.status.get("reason") != "NeedsResolution":
+                return
+            self.world.speak(WORDS[number % len(WORDS)])
+            self.world.calm()
+            check_rest(self.world)
+        raise AssertionError("there is no end to what is not known")
 
     def _compare(self) -> None:
         """Where nothing happened that may change the outcome, it is that of a run that was left alone (INV-49)."""
@@ -152,7 +179,7 @@ class RunInTurmoil(RuleBasedStateMachine):
 
 RunInTurmoil.TestCase.settings = EFFORT
 TestRunInTurmoil = pytest.mark.req(
-    *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-127", "NOD-128"),
+    *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-092", "NOD-127", "NOD-128", "NODQ-55"),
     *(
         "INV-08",
         "INV-10",

@@ -19,6 +19,7 @@ from nodus_core.journal.objects import next_version, projection
 from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
 from nodus_core.kernel.objects import StopMarker
 from nodus_core.kernel.projection import stopping
+from nodus_core.kernel.states import Statement
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.faults import Faults, FaultyStore
@@ -177,6 +178,15 @@ class Turmoil(World):
         shows = projection(shown, now, over=obj.version)
         journal.turns.stop(head, StopMarker(now, "alice", "Cancelled"), shows)
 
+    def speak(self, word: Statement) -> None:
+        """A person says what became of the first step that is held."""
+        journal = Journal(self.watched, self.ids)
+        head = journal.conversation(LINE)
+        run = journal.run(head.run) if head is not None and head.run else None
+        if run is not None and run.attention:
+            self.kinds.add("word")
+            self.resolve(run.attention[0].task, word, "so it is")
+
     def send(self) -> None:
         """A person sends a message; one that gets no answer sends it again, and one that is refused gives up.
 
@@ -220,5 +230,5 @@ def lost_race(action: Callable[[], None]) -> None:
     """Does what may lose a race or meet a throttled store; whoever did it would be told so."""
     try:
         action()
-    except (ConditionFailed, RetryableError):
+    except (ConditionFailed, RetryableError, Refusal):
         return

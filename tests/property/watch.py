@@ -7,7 +7,7 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key, Row, Transaction
 from nodus_core.kernel.objects import ZERO, Conversation, Run, Task
 from nodus_core.kernel.progress import booked
-from nodus_core.kernel.states import FINAL_TASKS, InputState, TaskState, TurnState, may_move
+from nodus_core.kernel.states import FINAL_TASKS, InputState, RunState, TaskState, TurnState, may_move
 from nodus_core.testing.memory_store import MemoryStore
 
 BATCH = 30
@@ -59,9 +59,13 @@ class WatchedStore(MemoryStore):
             )
             return
         was, became = from_row(Task, old), from_row(Task, new)
-        assert was.state not in FINAL_TASKS, f"{name}: {key.sk} was final and changed (INV-42)"
+        assert not _is_final(was), f"{name}: {key.sk} was final and changed (INV-42)"
         assert was.state is became.state or may_move(was.state, became.state), (name, was.state, became.state)
         assert became.attempt >= was.attempt, f"{name}: {key.sk} got an attempt back (INV-46)"
+        kept = became.resolutions[: len(was.resolutions)] == was.resolutions
+        assert kept, f"{name}: what a person said of {key.sk} is gone"
+        if was.state is TaskState.UNCERTAIN and became.state in (TaskState.COMPLETED, TaskState.RUNNING):
+            assert was.resolution is not None, f"{name}: {key.sk} was resolved by nobody (NOD-092)"
         assert became.reserved == was.reserved, f"{name}: the reserve of {key.sk} moved"
         assert became.started_at == was.started_at
 
@@ -97,7 +101,11 @@ class WatchedStore(MemoryStore):
         if head.opened == run.turn:
             assert left == head.cap - before, f"{pk}: {left} USD of {head.cap - before} are accounted for"
         assert run.available >= 0
-        assert run.open == {key for key, task in tasks.items() if task.state not in FINAL_TASKS}
+        assert run.open == {key for key, task in tasks.items() if not _is_final(task)}
+        asked = {item.task for item in run.attention}
+        if run.stop is None:
+            assert asked == {key for key in run.open if _is_held(tasks[key]) and not tasks[key].resolution}
+            assert (run.state is RunState.NEEDS_ATTENTION) is bool(asked)
         self._check_log(pk, run, tasks)
         _check_batches(tasks)
 
@@ -107,10 +115,10 @@ class WatchedStore(MemoryStore):
             (key.sk, row) for key, row in self._rows.items() if key.pk == pk and key.sk.startswith("obs#")
         )
         assert [row["seq"] for _, row in log] == list(range(1, run.seq + 1))
-        final = {key: task.state for key, task in tasks.items() if task.state in FINAL_TASKS}
+        final = {key: task.state for key, task in tasks.items() if _is_final(task)}
         assert {row["task"]: TaskState(row["state"]) for _, row in log} == final
         assert len(log) == len(final)
-        spent = sum((booked(task) for task in tasks.values() if task.state in FINAL_TASKS), ZERO)
+        spent = sum((booked(task) for task in tasks.values() if _is_final(task)), ZERO)
         assert run.spent == spent, f"{pk}: booked {run.spent}, the tasks say {spent}"
 
     def _tasks(self, pk: str) -> dict[str, Task]:
@@ -120,6 +128,15 @@ class WatchedStore(MemoryStore):
                 task = from_row(Task, row)
                 found[task.key] = task
         return found
+
+
+def _is_held(task: Task) -> bool:
+    """Whether a person is asked, or was asked, what became of it, and nothing has followed yet."""
+    return task.state is TaskState.UNCERTAIN and task.finished_at is None
+
+
+def _is_final(task: Task) -> bool:
+    return task.state in FINAL_TASKS and not _is_held(task)
 
 
 def _check_batches(tasks: dict[str, Task]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -267,6 +268,39 @@ class AgentRuns(Resource):
         """
         body = {"payload": text, "messageKey": key}
         return self._record(Call("POST", self.path(name, "messages"), body=body, repeatable=True))
+
+    def resolve(
+        self,
+        name: str,
+        step: str,
+        *,
+        happened: bool,
+        text: str | None = None,
+        exit_code: int | None = None,
+        request_key: str | None = None,
+    ) -> Record:
+        """Say what became of a step whose outcome is not known; the run goes on when none is left (NODQ-55).
+
+        Args:
+            name: the run.
+            step: the step's name, as ``status.unresolved`` has it.
+            happened: whether it took effect; what did not is done again where its sandbox lives.
+            text: what it put out, if it happened and that is known.
+            exit_code: how a command or the setup ended, if it happened.
+            request_key: the same key and meaning again gives the first answer; ``None``: a new one.
+
+        Raises:
+            ConflictError: somebody has resolved it, or nobody is asked about it; the message says which.
+        """
+        result = {key: value for key, value in (("text", text), ("exitCode", exit_code)) if value is not None}
+        body: dict[str, Any] = {
+            "step": step,
+            "outcome": "Happened" if happened else "DidNotHappen",
+            "requestKey": os.urandom(16).hex() if request_key is None else request_key,
+            **({"result": result} if result else {}),
+        }
+        # The server keeps the request key: sent again after a lost answer, it gives the first outcome.
+        return self._record(Call("POST", self.path(name, "resolution"), body=body, repeatable=True))
 
     def steps(self, name: str) -> Iterator[Record]:
         """What the run did, in order (NOD-071)."""

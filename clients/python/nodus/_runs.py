@@ -21,7 +21,7 @@ FINISHED = frozenset({"Succeeded", "Failed", "Cancelled"})
 # Waits that end only when a person does something (NOD-034, NODQ-03), and what that is.
 FOR_A_PERSON = {
     "MaxCostReached": "its cost limit is reached: cancel it and start a new run with a higher limit",
-    "NeedsResolution": "the outcome of a step is unknown: look at its steps, then resolve or cancel it",
+    "NeedsResolution": "the outcome of a step is unknown: look at `status.unresolved`, then resolve or cancel it",
     "TaskActionRequired": "a task needs a decision: look at its team view",
 }
 _LIVE_SANDBOX = frozenset({"Pending", "Starting", "Running", "Paused", "Stopping"})
@@ -106,6 +106,40 @@ class AgentRun:
     def steps(self) -> list[Record]:
         """What the run did so far, in order (NOD-071)."""
         return list(self._client.agentruns.steps(self.name))
+
+    def resolve(
+        self,
+        step: str,
+        *,
+        happened: bool,
+        text: str | None = None,
+        exit_code: int | None = None,
+        request_key: str | None = None,
+    ) -> Record:
+        """Say what became of a step whose outcome is not known, and return the run's status.
+
+        The run goes on when no such step is left; ``status.unresolved`` names them.
+
+        Args:
+            step: the step's name, for example ``turn-1.tool.run_command.2``.
+            happened: whether it took effect. What did not is done again where its sandbox lives.
+            text: what it put out, if it happened and that is known.
+            exit_code: how a command or the setup ended, if it happened.
+            request_key: the same key and meaning again gives the first answer; ``None``: a new one.
+
+        Raises:
+            ConflictError: somebody has resolved it, or nobody is asked about it; the message says which.
+        """
+        return _status(
+            self._client.agentruns.resolve(
+                self.name,
+                step,
+                happened=happened,
+                text=text,
+                exit_code=exit_code,
+                request_key=request_key,
+            )
+        )
 
     def cancel(self, *, timeout: float = CLEAN_UP_SECONDS) -> Record:
         """End the run and delete its workspace; returns its status when both are done (NOD-523).

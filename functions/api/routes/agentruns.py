@@ -8,6 +8,7 @@ from nodus_core.access.permissions import AGENTRUNS_READ, AGENTRUNS_WRITE
 from nodus_core.conversations.reading import Elsewhere
 from nodus_core.resources.manifest import read_manifest
 from nodus_core.resources.message import read_message
+from nodus_core.resources.resolution import read_resolution
 
 from functions.api.call import APPLY, JSON, MERGE, Call
 from functions.api.gate import Gate, redirect, reply, text_reply
@@ -69,6 +70,13 @@ def _add_below(gate: Gate) -> None:
         call.only()
         call.content_type(JSON)
         return message_reply(service.messages.send(place, name, read_message(call.json())))
+
+    @gate.behind("POST", "/agentruns/<name>/resolution", AGENTRUNS_WRITE)
+    def resolve_step(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        call.content_type(JSON)
+        stated = read_resolution(call.json())
+        return outcome_reply(service, service.resolving.resolve(place, name, stated), code=202)
 
     @gate.behind("GET", "/agentruns/<name>/steps", AGENTRUNS_READ)
     def list_steps(place: Place, call: Call, name: str) -> Response[Any]:

@@ -19,6 +19,7 @@ ALL_ROUTES = [
     ("DELETE", "agentruns/a"),
     ("POST", "agentruns/a/cancel"),
     ("POST", "agentruns/a/messages"),
+    ("POST", "agentruns/a/resolution"),
     ("GET", "agentruns/a/steps"),
     ("GET", "agentruns/a/answer"),
     ("GET", "secrets"),

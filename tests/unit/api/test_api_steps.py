@@ -1,6 +1,7 @@
 """Steps and answers over REST, from journals that a worker wrote and from rows made by hand."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,9 +15,10 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Put
 from nodus_core.journal.writer import stored
-from nodus_core.kernel.objects import Attention, Hold, Result, Run, Task, Turn, Usage
-from nodus_core.kernel.states import Guarantee, RunState, TaskKind, TaskState, TurnState
+from nodus_core.kernel.objects import Hold, Resolution, Result, Run, Task, Turn, Usage
+from nodus_core.kernel.states import Guarantee, RunState, Statement, TaskKind, TaskState, TurnState
 from nodus_core.kernel.text import Inline
+from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_model import plays, says
 from nodus_core.testing.scripted_sandbox import exited
 
@@ -207,11 +209,19 @@ def test_the_words_of_states(rest: Rest, state: TaskState, word: str) -> None:
 
 
 @pytest.mark.req("NOD-090")
-def test_an_open_step_that_needs_a_person_shows_as_uncertain(rest: Rest) -> None:
+def test_a_held_step_shows_as_uncertain_until_somebody_has_spoken(rest: Rest) -> None:
     made = Opened(rest)
-    values = {**vars(made.run), "attention": (Attention("r1t0", "the daemon is gone", made.now),)}
-    assert step(Run(**values), made.task("r1t0"), 1)["state"] == "Uncertain"
-    assert step(Run(**values), made.task("r1t1"), 1)["state"] == "Running"
+    held = made.task("r1t0", state=TaskState.UNCERTAIN)
+    assert step(made.run, held, 1)["state"] == "Uncertain"
+    said = Resolution(1, Statement.HAPPENED, "alice", made.now, "SandboxLost")
+    shown = step(made.run, replace(held, resolutions=(said,)), 1)
+    assert shown["state"] == "Running"
+    assert shown["resolution"] == {
+        "outcome": "Happened",
+        "by": "alice",
+        "at": stamp(made.now),
+        "attempt": 1,
+    }
 
 
 @pytest.mark.req("FLD-08", "FLD-06")

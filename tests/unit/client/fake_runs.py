@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ class Outcome:
     reason: str | None = None
     message: str | None = None
     output: str = "workspace-ready"
+    unresolved: tuple[str, ...] = ()
 
 
 @dataclass
@@ -38,6 +39,16 @@ class Run:
     cancelled: bool = False
     messages: dict[str, str] = field(default_factory=dict)
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def unresolved(self) -> tuple[str, ...]:
+        """Steps that a person is asked about."""
+        return self.outcome.unresolved if self.over and not self.cancelled else ()
+
+    def resolve(self, step: str) -> None:
+        """Goes on with the last one, and ends well."""
+        left = tuple(name for name in self.outcome.unresolved if name != step)
+        self.outcome = replace(self.outcome, unresolved=left) if left else Outcome()
 
     @property
     def over(self) -> bool:
@@ -79,6 +90,8 @@ class Run:
         for name, value in (("reason", end.reason), ("message", end.message)):
             if value is not None:
                 status[name] = value
+        if self.unresolved:
+            status["unresolved"] = [{"step": name, "what": "SandboxLost"} for name in self.unresolved]
         if end.answer is not None:
             preview = end.answer.encode()[:4096].decode(errors="ignore")
             status["answer"] = {"preview": preview, "turn": 1}
@@ -96,10 +109,12 @@ class Run:
 
     def _step(self, index: int, done: bool) -> dict[str, Any]:
         name, kind = self.names[index]
+        held = name in self.unresolved
         step: dict[str, Any] = {"index": index + 1, "name": name, "kind": kind, "attempt": 1}
-        step |= {"state": "Completed" if done else "Running", "guarantee": "ExactlyOnce"}
+        state = "Uncertain" if held else "Completed" if done else "Running"
+        step |= {"state": state, "guarantee": "AtMostOnce" if kind == "tool" else "ExactlyOnce"}
         step["startedAt"] = _stamp(self.created)
-        if done:
+        if done and not held:
             step["finishedAt"] = _stamp(self.created)
         if kind in {"model", "route"}:
             step |= {"model": MODEL, "costUSD": "0.0007", "usage": {"inputTokens": 120, "outputTokens": 12}}

@@ -260,6 +260,8 @@ class FakeServer:
             return _json(200 if finished else 202, self._shown(thing))
         if below == "messages":
             return self._message(run, name, seen.json())
+        if below == "resolution":
+            return self._resolve(seen, thing, run)
         if below == "steps":
             run.look()
             return self._page(seen, "StepList", run.steps())
@@ -280,6 +282,22 @@ class FakeServer:
         run.messages[key] = text
         turn = 2 + list(run.messages).index(key)
         return _json(200 if replayed else 202, {"kind": "Message", "messageKey": key, "turn": turn})
+
+    def _resolve(self, seen: Seen, thing: dict[str, Any], run: Run) -> Answer:
+        """A statement about a step that is held; the same request key gives the first answer again."""
+        body = seen.json()
+        key = (seen.path, body["requestKey"])
+        if key in self.promises:
+            first_body, first = self.promises[key]
+            if first_body != body:
+                raise Refusal(409, "IdempotencyKeyConflict", "this requestKey was used for another request")
+            return Answer(202, first, headers={"Idempotent-Replayed": "true"})
+        if body["step"] not in run.unresolved:
+            raise Refusal(409, "Conflict", f"step {body['step']!r} was resolved by 'bob' at noon: Happened")
+        run.resolve(body["step"])
+        said = _json(202, self._shown(thing))
+        self.promises[key] = (body, said.body)
+        return said
 
     def _found(self, project: str, plural: str, name: str) -> dict[str, Any]:
         if (project, plural, name) not in self.objects:

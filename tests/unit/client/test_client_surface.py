@@ -22,8 +22,8 @@ PUBLIC = {
     "nodus": """AgentRun AgentRuns Agents ApiError Applied ClaudeAgent Client Egress Family GitSource ModelAgent
         NodusError Protocol Record Resource RunBlockedError RunFailedError Secrets Source WaitTimeoutError __version__
         errors""",
-    "AgentRun": "answer cancel from_name project send status steps wait",
-    "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural send steps",
+    "AgentRun": "answer cancel from_name project resolve send status steps wait",
+    "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural resolve send steps",
     "Agents": "apply create delete get kind list pages patch path plural",
     "ClaudeAgent": "from_name manifest remote submit",
     "Client": "agentruns agents close in_project project resource secrets settings transport",
@@ -37,6 +37,7 @@ SIGNATURES = {
     "AgentRun.wait": "(self, timeout=None)",
     "AgentRun.send": "(self, key, text)",
     "AgentRun.cancel": "(self, *, timeout=120.0)",
+    "AgentRun.resolve": "(self, step, *, happened, text=None, exit_code=None, request_key=None)",
     "ClaudeAgent.from_name": "(name, *, project=None, client=None)",
     "ClaudeAgent.remote": "(self, prompt, *, parallelism=None, name=None, timeout=None)",
     "ClaudeAgent.submit": "(self, prompt, *, keep_alive=False, parallelism=None, name=None)",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from nodus_core.kernel import decide as to
 from nodus_core.kernel.decide import Decision, Plan, View, decide
-from nodus_core.kernel.objects import Attention, Result
+from nodus_core.kernel.objects import Attention, Result, Run
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 
 from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, task, view
@@ -20,6 +20,12 @@ ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
 
 def failed(reason: str, *, ends: bool = True) -> to.FinishTurn:
     return to.FinishTurn(TurnState.FAILED, ends, reason)
+
+
+def held(*opened: str, **more: object) -> Run:
+    """A run of which a person is asked what became of its first open task."""
+    values = {"state": RunState.NEEDS_ATTENTION, "attention": ATTENTION, "open": frozenset(opened)}
+    return run(**values, **more)
 
 
 def calls(*indexes: int, of: int) -> tuple[object, ...]:
@@ -76,8 +82,8 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
         to.FinishTurn(TurnState.CANCELED, True, "Cancelled"),
     ),
     "stopped while a step's outcome is not known": (
-        view(conversation=head(stop=STOP), run=run(state=RunState.NEEDS_ATTENTION, attention=ATTENTION)),
-        to.FinishTurn(TurnState.CANCELED, True, "Cancelled"),
+        view(task("r1t0", UNCERTAIN), conversation=head(stop=STOP), run=held("r1t0")),
+        to.Cut(("r1t0",)),
     ),
     # --- preparation ---
     "no model was offered": (view(run=run(selection=None)), failed("ModelNotOffered")),
@@ -148,7 +154,14 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     ),
     "setup is next": (view(plan=SETUP), to.RunSetup(None)),
     "setup runs": (view(task("setup", RUNNING), plan=SETUP), to.RunSetup(task("setup", RUNNING))),
-    "setup may have run": (view(task("setup", UNCERTAIN), plan=SETUP), to.Rest("NeedsResolution")),
+    "setup may have run": (
+        view(task("setup", UNCERTAIN), plan=SETUP, run=held("setup")),
+        to.Rest("NeedsResolution"),
+    ),
+    "a person has said whether setup ran": (
+        view(task("setup", UNCERTAIN), plan=SETUP, run=run(open=frozenset({"setup"}))),
+        to.Resume((task("setup", UNCERTAIN),)),
+    ),
     "setup failed": (view(task("setup", FAILED), plan=SETUP), failed("SetupFailed")),
     "setup took too long": (view(task("setup", TaskState.TIMED_OUT), plan=SETUP), failed("SetupFailed")),
     "setup is done": (view(task("setup"), plan=SETUP), to.Ask(1, None)),
@@ -196,7 +209,7 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
         to.Place(calls(0, 2, of=3)),  # type: ignore[arg-type]
     ),
     "the outcome of a call is not known": (
-        view(round_task(1, 1), task("r1t0", UNCERTAIN), run=run(rounds=1, state=RunState.NEEDS_ATTENTION)),
+        view(round_task(1, 1), task("r1t0", UNCERTAIN), run=held("r1t0", rounds=1)),
         to.Rest("NeedsResolution"),
     ),
     "it is not known, and others still run": (
@@ -204,9 +217,31 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
             round_task(1, 2),
             task("r1t0", UNCERTAIN),
             task("r1t1", RUNNING),
-            run=run(rounds=1, state=RunState.NEEDS_ATTENTION, open=frozenset({"r1t1"})),
+            run=held("r1t0", "r1t1", rounds=1),
         ),
         to.Watch((task("r1t1", RUNNING),)),
+    ),
+    "it is not known, and others have not begun": (
+        view(round_task(1, 2), task("r1t0", UNCERTAIN), run=held("r1t0", rounds=1)),
+        to.Rest("NeedsResolution"),
+    ),
+    "a person has said it of two": (
+        view(
+            round_task(1, 3),
+            task("r1t0", UNCERTAIN),
+            task("r1t1", UNCERTAIN),
+            run=run(rounds=1, open=frozenset({"r1t0", "r1t1"})),
+        ),
+        to.Resume((task("r1t0", UNCERTAIN), task("r1t1", UNCERTAIN))),
+    ),
+    "a person has said it, and others still run": (
+        view(
+            round_task(1, 2),
+            task("r1t0", UNCERTAIN),
+            task("r1t1", RUNNING),
+            run=run(rounds=1, open=frozenset({"r1t0", "r1t1"})),
+        ),
+        to.Resume((task("r1t0", UNCERTAIN),)),
     ),
     "calls have their results": (
         view(round_task(1, 2), task("r1t0"), task("r1t1", FAILED), run=run(rounds=1)),

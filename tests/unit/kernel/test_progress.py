@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nodus_core.kernel.objects import ZERO, Result, Run, Task, Usage
-from nodus_core.kernel.progress import begin, booked, fits, observations, settle
+from nodus_core.kernel.objects import ZERO, Attention, Result, Run, Task, Usage
+from nodus_core.kernel.progress import begin, booked, fits, observations, recorded, resolve, settle
 from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskState
 
-from tests.unit.kernel.views import NOW, round_task, run, task
+from tests.unit.kernel.views import NOW, STOP, round_task, run, task
 
 amounts = st.decimals(0, 10, allow_nan=False, allow_infinity=False, places=12)
 
@@ -106,13 +106,37 @@ def test_an_observation_is_of_the_moment_at_which_the_task_ended() -> None:
 
 @pytest.mark.req("NOD-085", "NOD-090")
 def test_an_unknown_outcome_holds_the_run_and_says_what_is_not_known() -> None:
-    lost = task("r1t0", TaskState.UNCERTAIN, result=Result(error="SandboxLost"))
-    head = settle(run(open=frozenset({"r1t0", "r1t1"})), [lost, task("r1t1")])
-    assert head.state is RunState.NEEDS_ATTENTION
-    assert [(item.task, item.what) for item in head.attention] == [("r1t0", "SandboxLost")]
+    at = NOW + timedelta(seconds=7)
+    lost = task("r1t0", TaskState.UNCERTAIN, result=Result(error="SandboxLost"), finished_at=at)
+    before = run(open=frozenset({"r1t0", "r1t1", "r1t2"}))
+    head = settle(before, [lost, task("r1t1")])
+    assert (head.state, head.seq, head.open) == (RunState.NEEDS_ATTENTION, 1, {"r1t0", "r1t2"})
+    assert head.attention == (Attention("r1t0", "SandboxLost", at),)
+    assert [entry.task for entry in observations(before, [lost, task("r1t1")])] == ["r1t1"]
+    assert recorded(before, lost).finished_at is None  # it is asked for, not over
     later = settle(head, [task("r1t2", TaskState.UNCERTAIN)])
     assert [(item.task, item.what) for item in later.attention][1:] == [("r1t2", "OutcomeUnknown")]
     assert settle(later, [task("r1t3")]).state is RunState.NEEDS_ATTENTION
+
+
+@pytest.mark.req("NODQ-55")
+def test_a_run_is_held_until_every_outcome_is_resolved() -> None:
+    lost = [task(key, TaskState.UNCERTAIN) for key in ("r1t0", "r1t1")]
+    head = settle(run(open=frozenset({"r1t0", "r1t1"})), lost)
+    half = resolve(head, "r1t0")
+    assert ([item.task for item in half.attention], half.state) == (["r1t1"], RunState.NEEDS_ATTENTION)
+    whole = resolve(half, "r1t1")
+    assert (whole.attention, whole.state, whole.version) == ((), RunState.RUNNING, head.version + 2)
+    assert whole.open == {"r1t0", "r1t1"}  # the line carries it out
+
+
+def test_in_a_stopped_run_what_is_not_known_stays_so() -> None:
+    stopped = run(open=frozenset({"r1t0"}), stop=STOP)
+    lost = task("r1t0", TaskState.UNCERTAIN, finished_at=NOW)
+    head = settle(stopped, [lost])
+    assert (head.seq, head.open, head.attention) == (1, frozenset(), ())
+    assert [entry.state for entry in observations(stopped, [lost])] == [TaskState.UNCERTAIN]
+    assert recorded(stopped, lost).finished_at == NOW
 
 
 @pytest.mark.req("FLD-03")

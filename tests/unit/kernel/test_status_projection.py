@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from nodus_core.kernel import projection
-from nodus_core.kernel.objects import Turn, Usage
+from nodus_core.kernel.objects import Attention, Turn, Usage
 from nodus_core.kernel.states import TaskState, TurnState
 from nodus_core.kernel.text import Inline, Stored
 
@@ -113,11 +113,13 @@ def test_a_canceled_run_keeps_its_phase_until_everything_has_joined() -> None:
 
 @pytest.mark.req("NOD-090")
 def test_a_wait_says_its_reason_and_leaves_no_trace_once_it_is_over() -> None:
-    step = task("r1t0", TaskState.UNCERTAIN, input=Inline('{"command":"rm"}'), finished_at=LATER)
-    entry = projection.unresolved_entry("turn-1.tool.run_command.1", step, "SandboxLost")
+    step = task("r1t0", TaskState.UNCERTAIN, input=Inline('{"command":"rm"}'))
+    lost = Attention("r1t0", "SandboxLost", LATER)
+    entry = projection.unresolved_entry("turn-1.tool.run_command.1", step, lost)
     assert entry == {
         "step": "turn-1.tool.run_command.1",
         "what": "SandboxLost",
+        "guarantee": "AtMostOnce",
         "input": '{"command":"rm"}',
         "since": "2030-01-01T00:00:05.000Z",
     }
@@ -133,7 +135,10 @@ def test_a_wait_says_its_reason_and_leaves_no_trace_once_it_is_over() -> None:
 
 def test_long_inputs_of_unresolved_steps_are_previews() -> None:
     step = task("setup", TaskState.UNCERTAIN, input=Stored("0" * 64, 9_000, "é" * 2048))
-    assert len(projection.unresolved_entry("setup", step, "x")["input"].encode()) == 1024
+    assert (
+        len(projection.unresolved_entry("setup", step, Attention("setup", "x", LATER))["input"].encode())
+        == 1024
+    )
 
 
 def test_the_sandbox_is_shown_with_what_holds_of_it() -> None:

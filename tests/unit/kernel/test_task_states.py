@@ -9,12 +9,13 @@ ready      running parked canceled
 running    completed failed uncertain timed_out canceled
 parked     completed failed timed_out canceled
 failed     ready
-uncertain  canceled
+uncertain  completed failed running canceled
 """
 
 
 @pytest.mark.req("INV-42")
 def test_the_table_is_the_catalogues() -> None:
+    """With one row of our own: a person's word moves an uncertain task on (NODQ-55)."""
     allowed = {
         (TaskState(old), TaskState(new))
         for old, *following in (line.split() for line in MOVES.strip().splitlines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import click
 
@@ -15,12 +16,12 @@ from nodus.cli.kinds import AGENT_RUN, Target
 from nodus.cli.session import Command, Group, Session, pass_session
 from nodus.errors import OutcomeUnknownError
 
-OUTPUT = formats.FormatType(("table", "json"), jsonpath=False)
+OUTPUT = formats.FormatType(("table", "wide", "json"), jsonpath=False)
 
 
 @click.group(cls=Group)
 def agentrun() -> None:
-    """Talk to a run: send it messages, read what it did and answered."""
+    """Talk to a run: send it messages, read what it did and answered, say what became of an uncertain step."""
 
 
 @agentrun.command(cls=Command)
@@ -53,7 +54,10 @@ def steps(session: Session, name: str, follow: bool, output: formats.Format) -> 
     \b
       nodus agentrun steps hello-agent-run
       nodus agentrun steps hello-agent-run --follow
+      nodus agentrun steps hello-agent-run -o wide
       nodus agentrun steps hello-agent-run -o json
+
+    The wide table adds each step's guarantee, its attempt, and who has resolved it.
 
     With --follow, -o json prints one line per change: the step as it is then. A run that goes on only when
     somebody acts (NeedsResolution, MaxCostReached) ends --follow with exit code 1 and what to do.
@@ -67,7 +71,9 @@ def steps(session: Session, name: str, follow: bool, output: formats.Format) -> 
     if output.word == "json":
         click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": "StepList", "items": found}))
     elif found:
-        click.echo(text.table(columns.STEP_HEADER, [columns.step_row(step) for step in found]))
+        wide = output.word == "wide"
+        rows = [columns.step_row(step, wide=wide) for step in found]
+        click.echo(text.table(columns.step_header(wide=wide), rows))
     else:
         click.echo(f"Run {text.line(name)} has no step yet.", err=True)
 
@@ -118,3 +124,53 @@ def _payload(message: str | None, source: str | None) -> str:
         raise Failure(f"{source}: {os.strerror(error.errno or 0)}", reason="FileNotRead") from error
     except UnicodeDecodeError as error:
         raise Failure(f"{source}: not UTF-8 at byte {error.start}", reason="FileNotRead") from error
+
+
+@agentrun.command(cls=Command)
+@click.argument("name")
+@click.argument("step")
+@click.option("--happened", is_flag=True, help="It took effect.")
+@click.option("--did-not-happen", is_flag=True, help="It had no effect; it is done again in its sandbox.")
+@click.option("--result", type=click.File("rb"), metavar="FILE|-", help="What it put out, if it happened.")
+@click.option("--exit-code", type=int, metavar="N", help="How a command or the setup ended, if it happened.")
+@click.option("--key", metavar="KEY", help="Request key: the same call again gives the first answer.")
+@pass_session
+def resolve(
+    session: Session,
+    name: str,
+    step: str,
+    *,
+    happened: bool,
+    did_not_happen: bool,
+    result: BinaryIO | None,
+    exit_code: int | None,
+    key: str | None,
+) -> None:
+    """Say what became of a step whose outcome is not known.
+
+    A run that waits with NeedsResolution goes on when every step that status.unresolved names is resolved.
+
+    \b
+      nodus get ar triage -o jsonpath='{.status.unresolved}'
+      nodus agentrun resolve triage turn-1.tool.run_command.2 --happened --result out.txt --exit-code 0
+      nodus agentrun resolve triage turn-1.tool.run_command.2 --did-not-happen
+    """
+    if happened == did_not_happen:
+        raise usage("say either --happened or --did-not-happen")
+    if did_not_happen and (result is not None or exit_code is not None):
+        raise usage("--result and --exit-code go only with --happened")
+    output = None if result is None else _decoded(result.read())
+    run = session.client.agentruns.resolve(
+        name, step, happened=happened, text=output, exit_code=exit_code, request_key=key
+    )
+    click.echo(f"agentrun/{text.line(name)} {text.line(step)} resolved")
+    left: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
+    for entry in left:
+        click.echo(f"still unresolved: {text.line(columns.pick(entry, 'step'))}", err=True)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise usage(f"--result: the file is not UTF-8 text (byte {error.start})") from error

@@ -119,12 +119,16 @@ def _columns(kind: Kind, wide: bool) -> list[Column]:
     return [*usual, *more] if wide else usual
 
 
-STEP_HEADER = ["#", "STEP", "STATE", "TIME", "COST", "TOKENS", "DETAIL"]
+def step_header(*, wide: bool) -> list[str]:
+    """The headings of the table of steps."""
+    more = ["GUARANTEE", "ATTEMPT", "RESOLVED"] if wide else []
+    return ["#", "STEP", "STATE", "TIME", "COST", "TOKENS", *more, "DETAIL"]
 
 
-def step_row(step: Mapping[str, Any]) -> list[str]:
+def step_row(step: Mapping[str, Any], *, wide: bool) -> list[str]:
     """A step's cells."""
     cost = pick(step, "costUSD")
+    more = [str(pick(step, "guarantee") or ""), str(pick(step, "attempt") or ""), _resolved(step)]
     return [
         str(pick(step, "index") or ""),
         str(pick(step, "name") or ""),
@@ -132,13 +136,22 @@ def step_row(step: Mapping[str, Any]) -> list[str]:
         step_time(step),
         "" if cost is None else f"${cost}",
         step_tokens(step),
+        *(more if wide else []),
         cut(step_detail(step), PREVIEW_COLUMNS),
     ]
 
 
+def _resolved(step: Mapping[str, Any]) -> str:
+    """Who said what became of the step, and what."""
+    said = pick(step, "resolution")
+    return "" if not said else f"{pick(said, 'outcome')} by {pick(said, 'by')}"
+
+
 def step_state(step: Mapping[str, Any]) -> str:
-    """The state, with a mark on a step that was sent again."""
+    """The state, with a mark on a step that was sent again, and the guarantee of one whose outcome is not known."""
     state = str(pick(step, "state") or "")
+    if state == "Uncertain":
+        return f"{state} ({pick(step, 'guarantee')})"
     return f"{state} (resent)" if pick(step, "resent") else state
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LONGEST_INTERVAL_SECONDS = 1.0
 GONE_POSITION = {400, 410}
 RUNNING = "Running"
+UNSETTLED = {RUNNING, "Uncertain"}
 MARKS = {"Completed": "✓", "Failed": "✗", "Uncertain": "?", "Cancelled": "-"}
 
 
@@ -68,7 +69,7 @@ class StepReader:
         for page in pages:
             items = [step.to_dict() for step in page["items"]]
             yield from items
-            settled = settled and all(step.get("state") != RUNNING for step in items)
+            settled = settled and all(step.get("state") not in UNSETTLED for step in items)
             following = (page.get("metadata") or Record({})).get("continue")
             if settled and following:
                 self._position = following

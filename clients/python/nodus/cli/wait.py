@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from nodus._record import Record
+from nodus._runs import FOR_A_PERSON
 from nodus._waiting import poll
-from nodus.cli import columns, durations
+from nodus.cli import columns, durations, text
 from nodus.cli.failures import OTHER_END, Failure, usage
 from nodus.cli.jsonpath import Path, parse_path, shown
 from nodus.cli.kinds import TARGET, Target
@@ -69,12 +72,23 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
     """Wait until a field of an object has a value.
 
     Exit code 0: it has the value. 1: not within the time, or an error. 2, at once: the object has ended in
-    another phase, so the wait can never be met.
+    another phase, so the wait can never be met. A run that goes on only when a person acts is waited for all the
+    same; what to do is said on stderr.
 
     \b
       nodus wait agentrun/triage --for=jsonpath='{.status.phase}'=Succeeded --timeout=8m
     """
     resource = session.resource(target.kind)
+    told: set[str] = set()
+
+    def over(seen: Record) -> bool:
+        if condition.met(seen) or condition.missed(target, seen):
+            return True
+        for line in _for_a_person(target, seen):
+            if line not in told:
+                told.add(line)
+                click.echo(line, err=True)
+        return False
 
     def late(thing: Record | None) -> str:
         seen = "was not read" if thing is None else f"is {_phase(thing)}{_reason(thing)}"
@@ -83,7 +97,7 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
     try:
         thing = poll(
             lambda within: resource.get(target.name, within=within),
-            lambda seen: condition.met(seen) or condition.missed(target, seen),
+            over,
             timeout=timeout,
             describe=late,
         )
@@ -96,6 +110,19 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
         why = f"{target} is {_phase(thing)} and will not become {condition.value}"
         raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHER_END)
     click.echo(f"{target} condition met")
+
+
+def _for_a_person(target: Target, thing: Record) -> Iterator[str]:
+    """What a person has to do before the object goes on; nothing for one that goes on by itself."""
+    status = columns.pick(thing.to_dict(), "status")
+    reason = columns.pick(status, "reason")
+    if _phase(thing) != "Waiting" or reason not in FOR_A_PERSON:
+        return
+    yield f"{target} waits for a person ({reason}): {FOR_A_PERSON[reason]}"
+    left: list[Any] = columns.pick(status, "unresolved") or []
+    for entry in left:
+        step = text.line(columns.pick(entry, "step"))
+        yield f"  nodus agentrun resolve {target.name} {step} --happened | --did-not-happen"
 
 
 def _reason(thing: Record) -> str:

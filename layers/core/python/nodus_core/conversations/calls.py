@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodus_core.conversations import commands, rounds
+from nodus_core.conversations import commands, resumption, rounds
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
 from nodus_core.conversations.session import Session
@@ -15,7 +15,7 @@ from nodus_core.kernel.decide import CUT, Ask, is_up
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
 from nodus_core.kernel.progress import fits
-from nodus_core.kernel.states import FINAL_TASKS, Guarantee, TaskKind, TaskState
+from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 
@@ -79,7 +79,7 @@ def watch(session: Session, tasks: Sequence[Task]) -> Directive | None:
             for task in tasks
             if task.key in news.outcomes
         )
-        _settle(session, settled)
+        settle(session, settled)
         return None
     if news.stopped:
         return None
@@ -90,7 +90,9 @@ def cut(session: Session, keys: Sequence[str]) -> Directive | None:
     """Ends what is open of a stopped run, waits until it has joined, and settles it (NOD-045, NOD-046)."""
     tasks = session.ports.journal.tasks(session.open_run.uid, keys)
     running = tuple(
-        task for task in tasks.values() if task.sandbox and ids.preparation(task.key) != ids.SANDBOX
+        task
+        for task in tasks.values()
+        if task.sandbox and ids.preparation(task.key) != ids.SANDBOX and task.state is TaskState.RUNNING
     )
     outcomes: dict[str, Outcome] = {}
     if running:
@@ -115,7 +117,7 @@ def hear(session: Session) -> None:
     key = ids.round_key(session.open_run.rounds)
     last = session.tasks[key]
     settled = [
-        task for call in last.calls if (task := session.tasks.get(call.key)) and task.state in FINAL_TASKS
+        task for call in last.calls if (task := session.tasks.get(call.key)) and task.finished_at is not None
     ]
     if not settled or len(settled) < len(last.calls):
         return
@@ -124,7 +126,7 @@ def hear(session: Session) -> None:
     transcript.add_results(tool_results(transcript.replies[key].calls, settled, texts))
 
 
-def _settle(session: Session, settled: tuple[Task, ...]) -> None:
+def settle(session: Session, settled: tuple[Task, ...]) -> None:
     """Records results; when the next thing is a model round, its claim goes into the same commit."""
     after = session.decide_after(settled)
     if not isinstance(after, Ask) or after.task is not None:
@@ -207,9 +209,12 @@ def _refused(session: Session, task: Task, text: str) -> Task:
 def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
     """A task of a stopped run: what it really came to is kept; what was ended for the stop is canceled.
 
-    A model call that is still open here may have run, so its reserve is booked, unless nobody was making it.
+    A model call that is still open here may have run, so its reserve is booked, unless nobody was making it. What
+    is not known stays so, unless a person has said it.
     """
     now = session.ports.clock.now()
+    if task.state is TaskState.UNCERTAIN:
+        return resumption.ended(session, task) if task.resolution else replace(task, finished_at=now)
     if result is None:
         cost = ZERO if task.claim is None else task.cost
         return replace(task, state=TaskState.CANCELED, finished_at=now, cost=cost)

@@ -68,6 +68,24 @@ def new_command(session: Session, sandbox: str, key: str, order: Order) -> Comma
     )
 
 
+def same_again(session: Session, task: Task, sandbox: str) -> Command:
+    """The command of the attempt before `task`, pending for `task`'s own attempt in a sandbox."""
+    place, name = sandbox_of(task), ids.command_id(task.run, task.key, task.attempt - 1)
+    before = session.ports.journal.command(place, name)
+    if before is None:
+        raise CorruptRow(f"run {task.run}: command {name!r} of sandbox {place} has no row")
+    return Command(
+        sandbox=sandbox,
+        id=ids.command_id(task.run, task.key, task.attempt),
+        kind=before.kind,
+        request=before.request,
+        digest=before.digest,
+        state=CommandState.PENDING,
+        created_at=session.ports.clock.now(),
+        limit_s=before.limit_s,
+    )
+
+
 def canonical(value: dict[str, Any]) -> str:
     """JSON that is the same text for the same value."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -237,7 +255,7 @@ def sandbox_of(task: Task) -> str:
 
 
 def _place(task: Task) -> tuple[str, str]:
-    return sandbox_of(task), ids.command_id(task.run, task.key)
+    return sandbox_of(task), ids.command_id(task.run, task.key, task.attempt)
 
 
 def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Command]) -> dict[str, Outcome]:

@@ -10,7 +10,7 @@ from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
 from nodus_core.kernel import projection
-from nodus_core.kernel.errors import ConditionFailed, NodusError
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
 from nodus_core.kernel.stopping import CANCELLED
 
@@ -43,7 +43,7 @@ class Control:
         if head is None or head.closed:
             self._purge(obj)
         else:
-            self._kick(obj)
+            self.kicks.nudge(obj.uid)
         return Outcome(obj, spec)
 
     def _stop(self, place: Place, name: str) -> Object:
@@ -60,7 +60,7 @@ class Control:
                 except ConditionFailed as lost:
                     log.info("run %s is looked at again: %s", name, lost)
                     continue
-            self._kick(obj)
+            self.kicks.nudge(obj.uid)
             return obj
         raise contested(KIND, name)
 
@@ -98,13 +98,6 @@ class Control:
                 return None
             obj = current
         raise contested(KIND, obj.key.name)
-
-    def _kick(self, obj: Object) -> None:
-        try:
-            self.kicks.kick(obj.uid)
-        except NodusError as error:
-            # The marker is set and the stream tells the reactor; the sweeper finds the line in any case.
-            log.warning("run %s (%s) was not kicked: %s", obj.key.name, obj.uid, error)
 
 
 def finished(obj: Object) -> bool:

@@ -7,13 +7,12 @@ from datetime import datetime
 from nodus_core.conversations.deadline import expire
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Clock, Executions
-from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Conversation
 from nodus_core.kernel.stopping import is_overdue
 
 MOST_DEAD_KICKS = 2
 """Immediate restarts of an execution that died before any worker took the line; then the sweeper's pace holds."""
-
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +48,14 @@ class Kicks:
             return False  # somebody else kicked it or took it
         self.executions.start(conversation, generation)
         return True
+
+    def nudge(self, conversation: str) -> None:
+        """Kicks a line that is due in any case, so that a failure costs time only."""
+        try:
+            self.kick(conversation)
+        except NodusError as error:
+            # The stream tells the reactor of what was written; the sweeper finds the line in any case.
+            log.warning("line %s was not kicked: %s", conversation, error)
 
     def _expire(self, head: Conversation, now: datetime) -> None:
         """Stops a run at its deadline, also while a worker is busy with it: it can claim nothing more."""

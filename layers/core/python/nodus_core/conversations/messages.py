@@ -12,7 +12,7 @@ from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection
-from nodus_core.kernel.errors import ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
 from nodus_core.kernel.states import InputState
@@ -67,7 +67,7 @@ class Messages:
             except ConditionFailed as lost:
                 log.info("message to run %s looks again: %s", name, lost)
                 continue
-            self._kick(obj)
+            self.kicks.nudge(obj.uid)
             return accepted
         raise contested(KIND, name)
 
@@ -87,13 +87,6 @@ class Messages:
         receipt = Receipt(message.message_key, digest(message.payload), facts, now)
         self.shelf.journal.inputs.accept(entry, receipt, *_shown(obj, now))
         return _accepted(obj.key.name, receipt)
-
-    def _kick(self, obj: Object) -> None:
-        try:
-            self.kicks.kick(obj.uid)
-        except NodusError as error:
-            # It is accepted: the stream tells the reactor, and the sweeper finds the line in any case.
-            log.warning("run %s (%s) was not kicked: %s", obj.key.name, obj.uid, error)
 
 
 def _shown(obj: Object, now: datetime) -> tuple[Operation, ...]:

@@ -23,10 +23,14 @@ LONGEST_KEY = 255
 
 @dataclass(frozen=True)
 class Promise:
-    """What a call with an idempotency key asks for: the key as it is stored, and the request's digest."""
+    """What a call with an idempotency key asks for: the key as it is stored, and the request's digest.
+
+    `word` is what the caller knows the key as.
+    """
 
     key: str
     digest: str
+    word: str = "Idempotency-Key"
 
 
 def promise(scope: ObjectKey, method: str, path: str, key: str, manifest: Manifest) -> Promise:
@@ -67,7 +71,7 @@ def kept(journal: Journal, promised: Promise, now: datetime) -> Receipt | None:
     if receipt is None or not binds(receipt, now):
         return None
     if receipt.digest != promised.digest:
-        message = "this Idempotency-Key was used for another request; take a new key for a new request"
+        message = f"this {promised.word} was used for another request; take a new key for a new request"
         raise Refusal("IdempotencyKeyConflict", message)
     return receipt
 

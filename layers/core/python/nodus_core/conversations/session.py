@@ -22,7 +22,7 @@ from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import Decision, Plan, View, decide
 from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
-from nodus_core.kernel.progress import begin, settle
+from nodus_core.kernel.progress import begin, recorded, settle
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.stopping import is_overdue
 from nodus_core.kernel.text import Text
@@ -152,9 +152,11 @@ class Session:
         A run that was shown as stuck goes on from here.
         """
         changes = replace(changes, more=(*changes.more, *self._shows(status)))
-        self.run = self.ports.journal.steps.record(self.fence, self.open_run, changes)
-        self._follow((*changes.settled, *changes.begun))
-        self.fresh |= {task.key for task in changes.begun}
+        before = self.open_run
+        self.run = self.ports.journal.steps.record(self.fence, before, changes)
+        settled = tuple(recorded(before, task) for task in changes.settled)
+        self._follow((*settled, *changes.begun, *changes.again))
+        self.fresh |= {task.key for task in (*changes.begun, *changes.again)}
 
     def cut(self, tasks: Sequence[Task]) -> None:
         """Settles open tasks of a stopped run."""

@@ -136,7 +136,7 @@ def step(run: Run, task: Task, index: int) -> Shown:
         "index": index,
         "name": ids.step_name(run.turn, task.key, task.tool, task.number),
         "kind": _kind(task),
-        "state": _state(run, task),
+        "state": state_of(task),
         "guarantee": task.guarantee.value,
         "attempt": task.attempt,
         "startedAt": stamp(task.started_at),
@@ -147,6 +147,7 @@ def step(run: Run, task: Task, index: int) -> Shown:
         "usage": task.usage and projection.usage_entry(task.usage.input_tokens, task.usage.output_tokens),
         "model": task.model,
         "resent": task.resent or None,
+        "resolution": _resolution(task),
         "preview": _preview(task),
     }
     if task.result is not None:
@@ -161,9 +162,18 @@ def _kind(task: Task) -> str:
     return ids.preparation(task.key) or _KINDS.get(task.key) or ("tool" if task.tool else "model")
 
 
-def _state(run: Run, task: Task) -> str:
-    if task.key in {item.task for item in run.attention} and task.finished_at is None:
-        return "Uncertain"
+def _resolution(task: Task) -> Shown | None:
+    """What a person said last of the step, when its outcome was not known."""
+    if not task.resolutions:
+        return None
+    said = task.resolutions[-1]
+    return {"outcome": said.statement.value, "by": said.by, "at": stamp(said.at), "attempt": said.attempt}
+
+
+def state_of(task: Task) -> str:
+    """The word for the state of a step."""
+    if task.state is TaskState.UNCERTAIN and task.finished_at is None and task.resolution is not None:
+        return "Running"  # a person has spoken, and the line carries it out
     return _STATES.get(task.state, "Running")
 
 

@@ -10,6 +10,7 @@ from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.unread import with_undelivered
+from nodus_core.conversations.unresolved import unresolved
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.kernel import ids, projection
@@ -37,7 +38,8 @@ RELEASE_LOOK_S = 15.0
 WAITS = {
     "MessageWait": "The run waits for a message.",
     "NeedsResolution": (
-        "The outcome of a step is not known, and it is not repeated. Look at `unresolved`; then cancel the run."
+        "What became of a step is not known, and it is not repeated. Look at `unresolved`, find out, and say it: "
+        "nodus agentrun resolve NAME STEP --happened or --did-not-happen (POST …/resolution). Or cancel the run."
     ),
     "MaxCostReached": (
         "The next model call does not fit under the run's cost cap. Cancel the run and start a new one with a "
@@ -197,12 +199,8 @@ def close(session: Session) -> Directive:
 def rest(session: Session, decision: Rest) -> Directive | None:
     """Lets the line go until something from outside moves it on; shows what it waits for."""
     status = session.object.status
-    shown = status
-    if (status.get("phase"), status.get("reason")) != ("Waiting", decision.reason):
-        unresolved = _unresolved(session) if decision.reason == "NeedsResolution" else None
-        shown = projection.waiting(
-            status, decision.reason, WAITS.get(decision.reason, decision.reason), unresolved
-        )
+    left = unresolved(session.ports.journal, session.run) if session.run else None
+    shown = projection.waiting(status, decision.reason, WAITS.get(decision.reason, decision.reason), left)
     if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
         shown = projection.without_sandbox(shown)
     operations = session.projected(shown) if shown != status else ()
@@ -226,17 +224,3 @@ def wait_until(session: Session, seconds: float) -> Directive:
     at = session.ports.clock.now() + timedelta(seconds=seconds)
     session.ports.journal.lines.rest(session.fence, head, at + LEASE)
     return Directive("soon", next_look(head, at))
-
-
-def _unresolved(session: Session) -> list[projection.Status]:
-    run = session.open_run
-    tasks = session.ports.journal.tasks(run.uid, [item.task for item in run.attention])
-    return [
-        projection.unresolved_entry(
-            ids.step_name(run.turn, item.task, tasks[item.task].tool, tasks[item.task].number),
-            tasks[item.task],
-            item.what,
-        )
-        for item in run.attention
-        if item.task in tasks
-    ]

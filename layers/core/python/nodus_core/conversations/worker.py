@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from nodus_core.conversations import calls, preparation, rounds, routing, turns, unread
+from nodus_core.conversations import calls, preparation, resumption, rounds, routing, turns, unread
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
 from nodus_core.conversations.session import STUCK, Session, owns
@@ -158,6 +158,8 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             session.expire()
             session.reload()
             return None
+        case to.Resume(tasks=tasks):
+            return resumption.resume(session, tasks)
         case to.Cut(keys=keys):
             return calls.cut(session, keys)
         case to.FinishTurn():

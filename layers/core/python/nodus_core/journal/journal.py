@@ -12,6 +12,7 @@ from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
+from nodus_core.journal.resolutions import Resolutions
 from nodus_core.journal.sandboxes import Sandboxes
 from nodus_core.journal.steps import Steps
 from nodus_core.journal.store import Key, Row, Store
@@ -49,6 +50,7 @@ class Journal:
         self.inputs = Inputs(writer)
         self.turns = Turns(writer)
         self.steps = Steps(writer)
+        self.resolutions = Resolutions(writer)
         self.sandboxes = Sandboxes(writer)
         self.coolings = Coolings(writer)
         self.loose_values = LooseValues(writer)

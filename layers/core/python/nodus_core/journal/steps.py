@@ -22,20 +22,25 @@ from nodus_core.journal.keys import (
 from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, Update, both
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Command, Conversation, Run, Sandbox, Task
-from nodus_core.kernel.progress import begin, observations, settle
+from nodus_core.kernel.progress import begin, observations, recorded, settle
 from nodus_core.kernel.states import TaskState
+
+UNSETTLED = (TaskState.RUNNING.value, TaskState.PARKED.value, TaskState.UNCERTAIN.value)
+"""States of an open task: `uncertain` is one while a person is asked what became of it."""
 
 
 @dataclass(frozen=True)
 class Changes:
     """What one commit does to a run.
 
-    `settled` are final tasks, in the order in which they are observed; `begun` are tasks that start now, with
+    `settled` are final tasks, in the order in which they are observed, and those to be held because their outcome
+    is not known; `begun` are tasks that start now, and `again` held ones that get a further attempt, both with
     their `commands`; `selection` is the model choice that the turn has got by them.
     """
 
     settled: Sequence[Task] = ()
     begun: Sequence[Task] = ()
+    again: Sequence[Task] = ()
     commands: Sequence[Command] = ()
     selection: str | None = None
     more: Sequence[Operation] = ()
@@ -51,11 +56,11 @@ class Steps:
         """Settles what is done and claims what is next, in one transaction.
 
         Condition: the fence holds, the version is the one seen, nobody stopped the run, each begun task is
-        new, each settled one is running or new (refused before it began). Raises `ConditionFailed`.
+        new, each settled one is running, held or new (refused before it began), each that is done again is held
+        in the attempt before. Raises `ConditionFailed`.
         """
-        return self._write(
-            name or ("record" if changes.settled else "claim"), fence, run, changes, Absent("stop")
-        )
+        usual = "record" if changes.settled else "again" if changes.again else "claim"
+        return self._write(name or usual, fence, run, changes, Absent("stop"))
 
     def cut(self, fence: Fence, run: Run, tasks: Sequence[Task]) -> Run:
         """Settles open tasks of a stopped run as they ended: canceled, or with the result that came in.
@@ -140,6 +145,7 @@ class Steps:
                 for entry in observations(run, changes.settled)
             ),
             *(Put(stored(task_key(run.uid, task.key), task), when=Absent()) for task in changes.begun),
+            *(_done_again(run, task) for task in changes.again),
             *placed(changes.commands),
             *changes.more,
         )
@@ -147,15 +153,15 @@ class Steps:
 
 
 def _settled(run: Run, task: Task) -> Put:
-    row = stored(task_key(run.uid, task.key), task)
+    row = stored(task_key(run.uid, task.key), recorded(run, task))
     if task.key not in run.open:
         return Put(row, when=Absent())
-    return Put(
-        row,
-        when=both(
-            OneOf("state", (TaskState.RUNNING.value, TaskState.PARKED.value)), Equals("attempt", task.attempt)
-        ),
-    )
+    return Put(row, when=both(OneOf("state", UNSETTLED), Equals("attempt", task.attempt)))
+
+
+def _done_again(run: Run, task: Task) -> Put:
+    held = both(Equals("state", TaskState.UNCERTAIN.value), Equals("attempt", task.attempt - 1))
+    return Put(stored(task_key(run.uid, task.key), task), when=held)
 
 
 def placed(commands: Iterable[Command]) -> Iterable[Put]:

@@ -7,6 +7,7 @@ preparation:  StartSandbox ─► RunSetup ─► Route                  ├─�
 rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ──────┘
                ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
                └────────────────────────────────────────────────────────────────────────────┘
+held:         Rest (a person is asked) ─► Resume ─► where it was
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids
 from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, StopMarker, Task
-from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.states import SandboxState, TaskState, TurnState
 from nodus_core.kernel.stopping import turn_state
 
 MOST_CUT_REPLIES = 2
@@ -32,6 +33,9 @@ MOST_SANDBOXES = 4
 
 SANDBOX_GONE = "SandboxGone"
 """The word on a step that never began because its sandbox was gone: it certainly had no effect."""
+
+NEEDS_RESOLUTION = "NeedsResolution"
+"""Reason of a run that waits for a person to say what became of a step."""
 
 CUT = "cut"
 """The word on a round whose reply was cut off."""
@@ -113,6 +117,13 @@ class Expire:
 
 
 @dataclass(frozen=True)
+class Resume:
+    """Carry out what people have said of steps whose outcome was not known."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
 class Cut:
     """Settle what is open of a stopped run, once it has joined."""
 
@@ -166,6 +177,7 @@ Decision = (
     | Place
     | Watch
     | Expire
+    | Resume
     | Cut
     | FinishTurn
     | End
@@ -191,7 +203,7 @@ def decide(view: View) -> Decision:
         return Rest("MessageWait")
     if view.run.selection is None and not view.plan.routed:
         return _failed(NOT_OFFERED)
-    return _preparation(view, view.run) or _rounds(view, view.run)
+    return _held(view, view.run) or _preparation(view, view.run) or _rounds(view, view.run)
 
 
 def _ended(head: Conversation) -> Decision:
@@ -206,6 +218,20 @@ def _stopped(view: View, stop: StopMarker) -> Decision:
     if view.run.open:
         return Cut(tuple(sorted(view.run.open)))
     return FinishTurn(turn_state(stop), ends=True, reason=stop.reason)
+
+
+def _held(view: View, run: Run) -> Decision | None:
+    """What steps of unknown outcome ask for; None when there are none, or others still run (NOD-092).
+
+    The run goes on once a person has spoken of each of them.
+    """
+    opened = [view.tasks[key] for key in sorted(run.open)]
+    held = tuple(task for task in opened if task.state is TaskState.UNCERTAIN)
+    if not held:
+        return None
+    if not run.attention:
+        return Resume(held)
+    return None if len(held) < len(opened) else Rest(NEEDS_RESOLUTION)
 
 
 def _preparation(view: View, run: Run) -> Decision | None:
@@ -233,8 +259,6 @@ def _setup(view: View, run: Run) -> Decision | None:
         return RunSetup(None) if is_up(view.sandbox) else _another_sandbox(run)
     if setup.state is TaskState.RUNNING:
         return RunSetup(setup)
-    if setup.state is TaskState.UNCERTAIN:
-        return Rest("NeedsResolution")
     if setup.state is TaskState.COMPLETED:
         return None
     return _another_sandbox(run) if _never_began(setup) else _failed("SetupFailed")
@@ -269,11 +293,13 @@ def _rounds(view: View, run: Run) -> Decision:
 
 def _calls(view: View, run: Run, last: Task) -> Decision | None:
     """What the calls of the last message still need; None when every one has its result."""
-    waiting = tuple(view.tasks[call.key] for call in last.calls if call.key in run.open)
-    if waiting:
-        return Watch(waiting)
-    if run.state is RunState.NEEDS_ATTENTION:
-        return Rest("NeedsResolution")
+    running = tuple(
+        view.tasks[call.key]
+        for call in last.calls
+        if call.key in run.open and view.tasks[call.key].state is TaskState.RUNNING
+    )
+    if running:
+        return Watch(running)
     unplaced = tuple(call for call in last.calls if call.key not in view.tasks)
     return Place(unplaced) if unplaced else None
 

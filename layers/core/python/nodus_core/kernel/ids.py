@@ -59,9 +59,9 @@ def call_key(round_number: int, index: int) -> str:
     return f"r{round_number}t{index}"
 
 
-def command_id(run: str, task: str) -> str:
-    """Id under which the sandbox daemon knows a task's command; the same task, the same command."""
-    return f"{run}.{task}"
+def command_id(run: str, task: str, attempt: int = 1) -> str:
+    """Id under which the sandbox daemon knows a task's command; the same attempt of a task, the same command."""
+    return f"{run}.{task}" if attempt == 1 else f"{run}.{task}.{attempt}"
 
 
 def execution_name(line: str, generation: int) -> str:

@@ -15,6 +15,7 @@ from nodus_core.kernel.states import (
     InputState,
     RunState,
     SandboxState,
+    Statement,
     TaskKind,
     TaskState,
     TurnState,
@@ -206,7 +207,7 @@ class Attention:
 class Run:
     """Head of one execution of a turn.
 
-    `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
+    `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled, held ones among them;
     `sandboxes`, `rounds` and `calls` count steps of their kind;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
     `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
@@ -265,6 +266,21 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Resolution:
+    """What a person said of a step whose outcome was not known: of which attempt, who, when.
+
+    `what` is what was not known; `result` is what the person says it came to, if it happened.
+    """
+
+    attempt: int
+    statement: Statement
+    by: str
+    at: datetime
+    what: str
+    result: Result | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """A step of the journal.
 
@@ -272,6 +288,9 @@ class Task:
     (the command's id is a function of run and key); `reserved` and `cost` are USD (`cost`
     None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
     round's assistant message record, `calls` its planned calls.
+
+    A task of an open run that is `uncertain` is held: it has not finished, and waits for a person's word. All that
+    people have said of it are its `resolutions`, one for each attempt at most.
     """
 
     run: str
@@ -302,8 +321,15 @@ class Task:
     message: Text | None = None
     calls: tuple[PlannedCall, ...] = ()
     result: Result | None = None
+    resolutions: tuple[Resolution, ...] = ()
     finished_at: datetime | None = None
     delivered_at: datetime | None = None
+
+    @property
+    def resolution(self) -> Resolution | None:
+        """What a person said of this attempt."""
+        last = self.resolutions[-1] if self.resolutions else None
+        return last if last is not None and last.attempt == self.attempt else None
 
 
 @dataclass(frozen=True)

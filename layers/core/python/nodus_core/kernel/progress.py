@@ -33,14 +33,16 @@ def begin(run: Run, tasks: Iterable[Task]) -> Run:
 def settle(run: Run, tasks: Iterable[Task]) -> Run:
     """The run once `tasks` are final: observed in the given order, reserves back, costs booked.
 
-    A task that was never open (refused before it began) is observed all the same.
+    A task that was never open (refused before it began) is observed all the same. One whose outcome is not known
+    is held instead, unless the run is stopped: it stays open until a person has said what became of it.
     """
-    settled = tuple(tasks)
-    if any(task.state not in FINAL_TASKS for task in settled):
+    given = tuple(tasks)
+    if any(task.state not in FINAL_TASKS for task in given):
         raise ValueError(f"run {run.uid}: a task that is not final cannot settle")
+    unknown = tuple(task for task in given if is_held(run, task))
+    settled = tuple(task for task in given if not is_held(run, task))
     back = sum((task.reserved or ZERO for task in settled if task.key in run.open), ZERO)
     cost = sum((booked(task) for task in settled), ZERO)
-    unknown = tuple(task for task in settled if task.state is TaskState.UNCERTAIN)
     return replace(
         run,
         state=RunState.NEEDS_ATTENTION if unknown else run.state,
@@ -57,11 +59,29 @@ def settle(run: Run, tasks: Iterable[Task]) -> Run:
 
 
 def observations(run: Run, tasks: Iterable[Task]) -> list[Observation]:
-    """The log entries of `tasks`, numbered behind what `run` (before it settled them) has."""
+    """The log entries of those of `tasks` that settle, numbered behind what `run` (before it settled them) has."""
+    settled = [task for task in tasks if not is_held(run, task)]
     return [
         Observation(run.uid, run.seq + offset, task.key, task.state, task.finished_at or task.started_at)
-        for offset, task in enumerate(tasks, start=1)
+        for offset, task in enumerate(settled, start=1)
     ]
+
+
+def is_held(run: Run, task: Task) -> bool:
+    """Whether a task of unknown outcome waits for a person; in a run that is stopped nobody is asked any more."""
+    return task.state is TaskState.UNCERTAIN and run.stop is None
+
+
+def recorded(run: Run, task: Task) -> Task:
+    """The task as it is stored when it settles: a held one has not finished."""
+    return replace(task, finished_at=None) if is_held(run, task) else task
+
+
+def resolve(run: Run, task: str) -> Run:
+    """The run once a person has said what became of a held task; it is held until nothing is left to say."""
+    left = tuple(item for item in run.attention if item.task != task)
+    state = RunState.NEEDS_ATTENTION if left else RunState.RUNNING
+    return replace(run, version=run.version + 1, attention=left, state=state)
 
 
 def fits(run: Run, reserve: Decimal) -> bool:

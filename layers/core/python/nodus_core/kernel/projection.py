@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from nodus_core.kernel.objects import Conversation, Sandbox, StopMarker, Task, Turn
+from nodus_core.kernel.objects import Attention, Conversation, Sandbox, StopMarker, Task, Turn
 from nodus_core.kernel.states import TurnState
 from nodus_core.kernel.stopping import CANCELLED, DEADLINE_EXCEEDED, turn_state
 from nodus_core.kernel.text import preview
@@ -212,13 +212,14 @@ def usage_entry(input_tokens: int, output_tokens: int) -> Status:
     return {"inputTokens": input_tokens, "outputTokens": output_tokens}
 
 
-def unresolved_entry(name: str, task: Task, what: str) -> Status:
+def unresolved_entry(name: str, task: Task, item: Attention) -> Status:
     """What is not known of a step: shown while the run waits with `NeedsResolution` (NOD-090)."""
     return {
         "step": name,
-        "what": what,
+        "what": item.what,
+        "guarantee": task.guarantee.value,
         "input": preview(task.input, 1024) if task.input else "",
-        "since": stamp(task.finished_at or task.started_at),
+        "since": stamp(item.since),
     }
 
 

@@ -58,6 +58,13 @@ class SandboxState(StrEnum):
     GONE = "gone"
 
 
+class Statement(StrEnum):
+    """What a person says of a step whose outcome is not known (wire words, NODQ-55)."""
+
+    HAPPENED = "Happened"
+    DID_NOT_HAPPEN = "DidNotHappen"
+
+
 class CommandState(StrEnum):
     """PENDING: no daemon has it. CLAIMED: one may be running it. WITHDRAWN: it certainly never ran."""
 
@@ -113,7 +120,10 @@ TASK_MOVES: dict[TaskState, frozenset[TaskState]] = {
         {TaskState.COMPLETED, TaskState.FAILED, TaskState.TIMED_OUT, TaskState.CANCELED}
     ),
     TaskState.FAILED: frozenset({TaskState.READY}),  # only an explicit retry of a held task, attempt + 1
-    TaskState.UNCERTAIN: frozenset({TaskState.CANCELED}),
+    # Only a person's word moves it on: it came to something, or it is done again, attempt + 1.
+    TaskState.UNCERTAIN: frozenset(
+        {TaskState.COMPLETED, TaskState.FAILED, TaskState.RUNNING, TaskState.CANCELED}
+    ),
 }
 
 

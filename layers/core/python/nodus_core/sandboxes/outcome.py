@@ -55,7 +55,23 @@ WITHDRAWN = Outcome(
     error=SANDBOX_GONE,
 )
 
+NEVER_BEGUN = Outcome(
+    TaskState.FAILED,
+    "What became of this was not known. A person has said that it did not happen and had no effect. Its sandbox is "
+    "gone, with its files and processes, so it was not done again. A new sandbox takes its place; look at what is "
+    "there, and decide anew.",
+    is_error=True,
+    error=SANDBOX_GONE,
+)
+"""A person's word for a command whose sandbox is gone: as one that was withdrawn."""
+
 CANCELED = Outcome(TaskState.CANCELED, "Cancelled before it started.", is_error=True, error="Cancelled")
+
+
+def told(output: str, exit_code: int | None) -> str:
+    """What the model hears of a command whose result a person has given."""
+    end = "how it ended is not known" if exit_code is None else f"exit code {exit_code}"
+    return f"{_closed(output)}[{end}; what became of this was not known, and a person has looked and said so]"
 
 
 def outcome(kind: str, result: str) -> Outcome:
@@ -90,16 +106,20 @@ def _exec(values: dict[str, Any]) -> Outcome:
     code, reason = _number(values, "exitCode"), _word(values, "reason")
     output = _text(values, "output") or ""
     end = _end(code, reason, _word(values, "signal"))
-    separator = "" if not output or output.endswith("\n") else "\n"
     return Outcome(
         TaskState.TIMED_OUT if reason == "timeout" else TaskState.COMPLETED,
-        f"{output}{separator}{end}",
+        f"{_closed(output)}{end}",
         is_error=bool(reason) or code != 0,
         error=_ERRORS.get(reason) if reason else "Killed" if code is None else None,
         exit_code=code,
         raw_bytes=_number(values, "rawBytes"),
         dropped_bytes=_number(values, "droppedBytes"),
     )
+
+
+def _closed(output: str) -> str:
+    """Output to which a line of ours can be added."""
+    return output if not output or output.endswith("\n") else f"{output}\n"
 
 
 def _end(code: int | None, reason: str | None, signal: str | None) -> str:

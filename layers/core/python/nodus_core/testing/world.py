@@ -13,7 +13,9 @@ from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
+from nodus_core.conversations.resolving import COMMANDS, Resolving
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.unresolved import name_of
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
@@ -23,11 +25,21 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import CrashPoints
 from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
-from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
-from nodus_core.kernel.states import InputState
+from nodus_core.kernel.decide import NEEDS_RESOLUTION
+from nodus_core.kernel.objects import (
+    Conversation,
+    Input,
+    Line,
+    Object,
+    ObjectKey,
+    StopMarker,
+    Task,
+)
+from nodus_core.kernel.states import InputState, Statement
 from nodus_core.kernel.stopping import CANCELLED
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.message import Message
+from nodus_core.resources.resolution import read_resolution
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import Crash
@@ -157,6 +169,33 @@ class World:
         shown = replace(obj, status=status, version=next_version(obj.version, now))
         self.outside.turns.stop(head, StopMarker(now, "alice", CANCELLED), show(shown, now))
 
+    def is_parked(self) -> bool:
+        """Whether nobody works on the run, and a person is asked what became of a step."""
+        head, obj = self.outside.conversation("conv"), self.outside.object(NAMES)
+        rests = head is not None and head.line.claimant is None and head.stop is None
+        return rests and obj is not None and obj.status.get("reason") == NEEDS_RESOLUTION
+
+    def resolve(self, key: str, word: Statement, text: str = "") -> bool:
+        """A person says what became of a held step of the open run; False: nobody is asked about that one.
+
+        Raises what the use case does.
+        """
+        head = self.outside.conversation("conv")
+        run = self.outside.run(head.run) if head is not None and head.run else None
+        if run is None or key not in {item.task for item in run.attention}:
+            return False
+        task = self.outside.tasks(run.uid, [key])[key]
+        stated = {
+            "step": name_of(run, task),
+            "outcome": word.value,
+            "requestKey": f"{run.uid}-{key}-{task.attempt}",
+            **({"result": {"text": text, **_code(task)}} if word is Statement.HAPPENED else {}),
+        }
+        kicks = Kicks(self.outside, self.executions, self.clock)
+        person = Resolving(Shelf(self.outside, self.payloads, self.clock), kicks)
+        person.resolve(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, read_resolution(stated))
+        return True
+
     def settle(self, *, most: int = 400) -> None:
         """Runs executions and the sweeper until nothing is due and nothing was started."""
         for _ in range(most):
@@ -197,3 +236,7 @@ class World:
             if due:
                 return True
         return False
+
+
+def _code(task: Task) -> dict[str, int]:
+    return {} if task.tool not in COMMANDS else {"exitCode": 0}
