@@ -175,21 +175,21 @@ class World:
         rests = head is not None and head.line.claimant is None and head.stop is None
         return rests and obj is not None and obj.status.get("reason") == NEEDS_RESOLUTION
 
-    def resolve(self, key: str, word: Statement, text: str = "") -> bool:
+    def resolve(self, task: str, word: Statement, text: str = "", *, key: str | None = None) -> bool:
         """A person says what became of a held step of the open run; False: nobody is asked about that one.
 
-        Raises what the use case does.
+        `key` is the request key. Raises what the use case does.
         """
         head = self.outside.conversation("conv")
         run = self.outside.run(head.run) if head is not None and head.run else None
-        if run is None or key not in {item.task for item in run.attention}:
+        if run is None or task not in {item.task for item in run.attention}:
             return False
-        task = self.outside.tasks(run.uid, [key])[key]
+        held = self.outside.tasks(run.uid, [task])[task]
         stated = {
-            "step": name_of(run, task),
+            "step": name_of(run, held),
             "outcome": word.value,
-            "requestKey": f"{run.uid}-{key}-{task.attempt}",
-            **({"result": {"text": text, **_code(task)}} if word is Statement.HAPPENED else {}),
+            "requestKey": key or f"{run.uid}-{task}-{held.attempt}",
+            **({"result": {"text": text, **_code(held)}} if word is Statement.HAPPENED else {}),
         }
         kicks = Kicks(self.outside, self.executions, self.clock)
         person = Resolving(Shelf(self.outside, self.payloads, self.clock), kicks)
