@@ -83,7 +83,7 @@ def test_of_many_who_speak_at_once_one_is_heard(parked: World) -> None:
 @pytest.mark.req("NODQ-55", "NOD-045", "INV-09")
 def test_a_cancel_and_a_word_at_once_never_both_win(parked: World) -> None:
     parked.stop()
-    with pytest.raises(Refusal, match="cancelled"):
+    with pytest.raises(Refusal, match="Cancelled"):
         parked.resolve("r1t0", Statement.DID_NOT_HAPPEN)
     parked.settle()
     tasks = parked.outside.tasks("conv-1", HELD)
