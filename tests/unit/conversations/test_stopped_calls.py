@@ -1,6 +1,7 @@
-"""A stop that comes while a model call is made takes effect at once; what the call costs is booked as unknown."""
+"""A stop or a deadline that comes while a model call is made takes effect at once; what the call costs is booked as unknown."""
 
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -10,29 +11,34 @@ from nodus_core.testing.world import NAMES, World
 
 
 class SlowModels(ScriptedModels):
-    """The router's calls, or the others, are not answered before they are let go; the run is stopped once one is made."""
+    """The router's calls, or the others, are not answered before they are let go; `then` happens once one is made."""
 
-    def __init__(self, world: World, *, router: bool) -> None:
+    def __init__(self, then: Callable[[], None], *, router: bool) -> None:
         super().__init__(lambda request, number: says("done"))
         self.let_go, self.answered = threading.Event(), threading.Event()
-        self._world = world
+        self._then = then
         self._router = router
 
     def call(self, request: ModelRequest) -> ModelReply:
         if (request.target.family == "router") is not self._router:
             return super().call(request)
-        self._world.stop()
+        self._then()
         assert self.let_go.wait(30), "nobody let the call go"
         self.answered.set()
         return super().call(request)
 
 
-@pytest.mark.req("NOD-045", "NOD-127", "NOD-128")
+@pytest.mark.req("NOD-045", "NOD-127", "NOD-128", "NOD-177")
 @pytest.mark.parametrize(("router", "key"), [(True, "route"), (False, "r1")])
-def test_a_stop_does_not_wait_for_the_model(router: bool, key: str) -> None:
+@pytest.mark.parametrize(
+    "end", [("Cancelled", "Cancelled"), ("Failed", "DeadlineExceeded")], ids=["cancel", "deadline"]
+)
+def test_a_stop_does_not_wait_for_the_model(router: bool, key: str, end: tuple[str, str]) -> None:
     world = World(lambda request, number: says("done"))
-    world.models = models = SlowModels(world, router=router)
-    world.admit()
+    # Nobody kicks the line at its deadline: the worker that made the call sees it.
+    then = world.stop if end[0] == "Cancelled" else lambda: world.clock.advance(1000)
+    world.models = models = SlowModels(then, router=router)
+    world.admit(lifetime=1000.0)
     world.settle()
     assert not models.let_go.is_set()
     obj, head, run = (
@@ -43,7 +49,7 @@ def test_a_stop_does_not_wait_for_the_model(router: bool, key: str) -> None:
     assert obj is not None
     assert head is not None
     assert run is not None
-    assert (obj.status["phase"], obj.status["reason"]) == ("Cancelled", "Cancelled")
+    assert (obj.status["phase"], obj.status["reason"]) == end
     task = world.outside.tasks("conv-1", [key])[key]
     assert (task.state.value, task.cost) == ("canceled", None)
     assert head.spent >= (task.reserved or Decimal(0)) > 0

@@ -40,8 +40,14 @@ def _make(session: Session, request: ModelRequest, call: Future[ModelReply]) -> 
 
 
 def _is_stopped(session: Session) -> bool:
-    """Whether the run has its stop marker; a journal that does not answer must not end a call that is paid for."""
+    """Whether the run has its stop marker, or gets it now, at its deadline.
+
+    A journal that does not answer must not end a call that is paid for.
+    """
     try:
+        if session.is_overdue():
+            session.expire()
+            return True
         run = session.ports.journal.run(session.open_run.uid)
     except NodusError as error:
         log.warning("run %s was not looked at while its model call is made: %s", session.open_run.uid, error)
