@@ -14,7 +14,9 @@ from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.waiters import Waiters
 from nodus_core.conversations.worker import Worker
+from nodus_core.journal.accounts import limiting, opening
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.journal.objects import next_version
@@ -23,6 +25,7 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import CrashPoints
 from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
+from nodus_core.kernel.money import BUDGET, Account
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.stopping import CANCELLED
@@ -148,6 +151,18 @@ class World:
         message = Message.model_validate({"payload": text, "messageKey": key})
         return door.send(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, message)
 
+    def budget(self, limit: str, name: str = "budget") -> None:
+        """The run's project gets a Budget, or its Budget another limit."""
+        accounts, now = self.outside.accounts, self.clock.now()
+        account = accounts.account(name)
+        if account is not None:
+            self.outside.writer.commit("limit", limiting(account, Decimal(limit), now))
+            return
+        amount = Decimal(limit)
+        new = Account(name, BUDGET, NAMES.org, name, amount, available=amount, project=NAMES.project)
+        known = accounts.budgets_of(NAMES.org, NAMES.project)
+        self.outside.writer.commit("open-account", *opening(new, known))
+
     def stop(self) -> None:
         """A person cancels the run, as the API does; a second time changes nothing."""
         head, obj, now = self.outside.conversation("conv"), self.outside.object(NAMES), self.clock.now()
@@ -178,9 +193,12 @@ class World:
                 self.crashes += 1
                 return
 
-    def _kick(self, line: str) -> None:
+    def _see_to(self, noun: str, name: str) -> None:
         try:
-            self.kicks.kick(line)
+            if noun == "acct":
+                Waiters(self.kicks).serve(name)
+            else:
+                self.kicks.kick(name)
         except Crash:
             self.crashes += 1
 
@@ -189,11 +207,9 @@ class World:
         journal = self.kicks.journal
         for _ in range(40):
             self.clock.sleep(16)
-            due = [
-                line for shard in DUE_SHARDS for line in journal.due_conversations(shard, self.clock.now())
-            ]
-            for line in due:
-                self._kick(line)
+            due = [found for shard in DUE_SHARDS for found in journal.due(shard, self.clock.now())]
+            for noun, name in due:
+                self._see_to(noun, name)
             if due:
                 return True
         return False
