@@ -1,4 +1,4 @@
-"""Organizations, projects, keys, templates: for the operator, who invokes it by IAM (docs/protocols.md §5)."""
+"""Organizations, projects, keys, credits, templates: for the operator, who invokes it by IAM (docs/protocols.md §5)."""
 
 from functools import cache
 from typing import Any

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from nodus_core.access.directory import Directory
 from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT
+from nodus_core.billing.credits import Credits
 from nodus_core.conversations.templates import Templates
 from nodus_core.journal.access import Access
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.kernel.errors import Cause, Refusal
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
 class _Request(BaseModel):
@@ -37,18 +38,37 @@ class CreateKey(_Request):
     permissions: list[str]
 
 
+class AddCredits(_Request):
+    operation: Literal["AddCredits"]
+    organization: str
+    amount: str = Field(alias="amountUSD")
+    request_key: str = Field(alias="requestKey")
+
+
+class SetCredits(_Request):
+    operation: Literal["SetCredits"]
+    organization: str
+    remaining: str = Field(alias="remainingUSD")
+    request_key: str = Field(alias="requestKey")
+
+
+class GetCredits(_Request):
+    operation: Literal["GetCredits"]
+    organization: str
+
+
 class PublishTemplates(_Request):
     operation: Literal["PublishTemplates"]
 
 
-Request = CreateOrganization | CreateProject | CreateKey | PublishTemplates
+Request = (
+    CreateOrganization | CreateProject | CreateKey | AddCredits | SetCredits | GetCredits | PublishTemplates
+)
 
 
 def read(event: Mapping[str, Any]) -> Request:
     """The request in an event. Raises `Refusal` `BadRequest` naming what is not right."""
-    known = {
-        model.__name__: model for model in (CreateOrganization, CreateProject, CreateKey, PublishTemplates)
-    }
+    known: dict[str, type[Request]] = {model.__name__: model for model in get_args(Request)}
     model = known.get(str(event.get("operation")))
     if model is None:
         raise Refusal("BadRequest", f"operation must be one of {', '.join(known)}")
@@ -68,11 +88,16 @@ class Operations:
     """The operator's use cases over a journal."""
 
     directory: Directory
+    credits: Credits
     templates: Templates
 
     @classmethod
     def over(cls, journal: Journal, clock: Clock, ids: Ids) -> Self:
-        return cls(Directory(Access(journal.writer), clock), Templates(journal, clock, ids))
+        return cls(
+            Directory(Access(journal.writer), clock),
+            Credits(journal.accounts, clock),
+            Templates(journal, clock, ids),
+        )
 
     def perform(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Does what is asked for; all but `CreateKey` may be repeated. Raises `Refusal`."""
@@ -84,6 +109,12 @@ class Operations:
             case CreateKey() as key:
                 token = self.directory.create_key(key.organization, key.name, key.projects, key.permissions)
                 return {"token": token}
+            case AddCredits() as put:
+                return self.credits.add(put.organization, put.amount, put.request_key)
+            case SetCredits() as left:
+                return self.credits.set(left.organization, left.remaining, left.request_key)
+            case GetCredits(organization=organization):
+                return self.credits.show(organization)
             case PublishTemplates():
                 self.directory.create_organization(SYSTEM_ORG)
                 self.directory.create_project(SYSTEM_ORG, SYSTEM_PROJECT)

@@ -5,8 +5,9 @@ from typing import Self
 
 from nodus_core.access.door import Door
 from nodus_core.conversations.admission import Admission
-from nodus_core.conversations.agents import Agents
+from nodus_core.conversations.budgets import Budgets
 from nodus_core.conversations.control import Control
+from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.reading import Reading
@@ -24,7 +25,8 @@ class Service:
     """What the routes call."""
 
     door: Door
-    agents: Agents
+    agents: Definitions
+    budgets: Budgets
     secrets: Secrets
     admission: Admission
     control: Control
@@ -40,7 +42,8 @@ class Service:
         journal, clock = shelf.journal, shelf.clock
         return cls(
             door=Door(Access(journal.writer), clock),
-            agents=Agents(shelf, ids),
+            agents=Definitions(shelf, ids, "Agent"),
+            budgets=Budgets(shelf, ids),
             secrets=Secrets(shelf, vault, ids),
             admission=Admission(shelf, kicks.executions, schedules, ids),
             control=Control(shelf, kicks),

@@ -8,9 +8,11 @@ from typing import Any
 
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelUnavailable
-from nodus_core.inference.exchange import ModelRequest
+from nodus_core.inference.exchange import ModelRequest, Usage
+from nodus_core.journal.codec import from_row
 from nodus_core.journal.ports import CrashPoints
 from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.money import ZERO, Account
 from nodus_core.kernel.objects import Run
 from nodus_core.kernel.projection import awaits_message
 from nodus_core.kernel.states import Statement
@@ -252,6 +254,15 @@ def held(crash: CrashPoints | None) -> World:
     return world
 
 
+def paid(crash: CrashPoints | None) -> World:
+    """Two Budgets pay for the calls, and get back what they do not cost."""
+    world = World(plays([LOOK, PAIR, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    world.budget("5.00", "wide")
+    world.budget("0.05", "narrow")
+    world.admit()
+    return world
+
+
 def resolved(crash: CrashPoints | None) -> World:
     """A person says of two such commands that they did not happen, and of one that it did."""
     world = held(crash)
@@ -307,6 +318,35 @@ def cancelled_after_a_word(crash: CrashPoints | None) -> World:
     return world
 
 
+def out_of_funds(crash: CrashPoints | None) -> World:
+    """A Budget covers the first calls only; it is raised once the run waits for it."""
+    dear = replace(LOOK, usage=Usage(1000, 4000))
+    world = World(plays([dear, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    world.budget("0.0110")
+    world.admit()
+
+    def is_waiting() -> bool:
+        obj = world.outside.object(NAMES)
+        return obj is not None and obj.status.get("reason") == "BudgetBlocked"
+
+    whenever(world, is_waiting, lambda: world.budget("5.00"))
+    return world
+
+
+def cancelled_without_funds(crash: CrashPoints | None) -> World:
+    """No Budget covers a call; a person cancels the run that waits."""
+    world = World(plays([]), crash=crash)
+    world.budget("0.000001")
+    world.admit()
+
+    def is_waiting() -> bool:
+        obj = world.outside.object(NAMES)
+        return obj is not None and obj.status.get("reason") == "BudgetBlocked"
+
+    whenever(world, is_waiting, world.stop)
+    return world
+
+
 SCENARIOS = [
     Scenario(make.__name__, make)
     for make in (
@@ -329,6 +369,9 @@ SCENARIOS = [
         resolved_without_its_sandbox,
         setup_resolved,
         cancelled_after_a_word,
+        paid,
+        out_of_funds,
+        cancelled_without_funds,
     )
 ]
 
@@ -393,11 +436,22 @@ def left(world: World) -> list[str]:
 
 
 def money_adds_up(world: World) -> bool:
-    """What a run may still spend and what it has spent are its cap, to the last digit."""
+    """What a run may still spend and what it has spent are its cap, to the last digit.
+
+    Nothing of any account is held any more, nobody waits for it, and the run's cost is booked there.
+    """
     head, runs = world.outside.conversation("conv"), runs_of(world)
     if head is None or not runs:
         return True
-    return runs[-1].available + sum(run.spent for run in runs) == head.cap
+    spent = sum((run.spent for run in runs), ZERO)
+    rows = world.store.rows()  # type: ignore[attr-defined] - the in-memory double shows them
+    accounts = [
+        from_row(Account, row) for key, row in rows.items() if key.pk.startswith("acct#") and key.sk == "head"
+    ]
+    return runs[-1].available + spent == head.cap and all(
+        (account.held, account.models) == (0, spent) and account.available == account.limit - spent
+        for account in accounts
+    )
 
 
 def runs_of(world: World) -> list[Run]:

@@ -24,7 +24,7 @@ from nodus_core.testing.world import NAMES
 
 from tests.property.turmoil import LINE, Turmoil
 
-HELD = {"NeedsResolution", "MaxCostReached", "MessageWait"}
+HELD = {"NeedsResolution", "MaxCostReached", "BudgetBlocked", "MessageWait"}
 """Words for what only a person can move on."""
 
 STOPS = {"Cancelled": "Cancelled", "DeadlineExceeded": "Failed"}
@@ -43,6 +43,17 @@ def read(world: Turmoil) -> tuple[Conversation, Object]:
     return head, obj
 
 
+def check_money(world: Turmoil) -> None:
+    """At rest nobody holds money, and what was spent is booked to the last digit."""
+    for account in reader(world).accounts.payers(NAMES.org, NAMES.project):
+        spent = [
+            run.spent
+            for number in range(1, read(world)[0].opened + 1)
+            if (run := reader(world).run(f"{LINE}-{number}")) is not None
+        ]
+        assert (account.held, account.models) == (ZERO, sum(spent, ZERO))
+
+
 def check_rest(world: Turmoil) -> None:
     """At rest a run is final, or held for something that its status names; each effect happened once at most."""
     head, obj = read(world)
@@ -55,6 +66,7 @@ def check_rest(world: Turmoil) -> None:
         _check_held(world, head, obj)
     _check_effects(world, head)
     _check_inputs(world, head, obj)
+    check_money(world)
     assert recomputed(reader(world), head, obj) == shown(obj.status)
 
 
@@ -197,7 +209,9 @@ def _word(journal: Journal, head: Conversation, obj: Object) -> dict[str, str]:
         return {"phase": "Waiting", "reason": "MessageWait"}
     run = journal.run(head.run)
     held = run is not None and run.state is RunState.NEEDS_ATTENTION
-    return {"phase": "Waiting", "reason": "NeedsResolution" if held else "MaxCostReached"}
+    waits = run is not None and run.purse is not None and run.purse.waits is not None
+    word = "BudgetBlocked" if waits else "MaxCostReached"
+    return {"phase": "Waiting", "reason": "NeedsResolution" if held else word}
 
 
 def outcome(world: Turmoil) -> dict[str, Any]:

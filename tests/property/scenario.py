@@ -44,6 +44,7 @@ class Scenario:
     keep_alive: bool = False
     lifetime: float | None = None
     cap: str = "1.00"
+    budget: str | None = None
 
     @property
     def is_deadly(self) -> bool:
@@ -78,6 +79,7 @@ scenarios = st.builds(
     keep_alive=st.sampled_from([False, False, True]),
     lifetime=st.sampled_from([None] * 6 + [5.0, 70.0, 900.0]),
     cap=st.sampled_from(["1.00"] * 6 + ["0.0090", "0.000001"]),
+    budget=st.sampled_from([None] * 3 + ["5.00", "5.00", "0.0400", "0.0090"]),
 )
 
 

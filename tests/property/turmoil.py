@@ -94,6 +94,8 @@ class Turmoil(World):
         self.told: dict[str, Accepted] = {}
         """What senders of messages were told, by key."""
         self.refused: set[str] = set()
+        if scenario.budget is not None:
+            self.budget(scenario.budget)
         self.admit(
             cap=scenario.cap,
             context=scenario.context,

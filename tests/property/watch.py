@@ -5,6 +5,7 @@ from typing import Any
 
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key, Row, Transaction
+from nodus_core.kernel.money import Account
 from nodus_core.kernel.objects import ZERO, Conversation, Run, Task
 from nodus_core.kernel.progress import booked
 from nodus_core.kernel.states import FINAL_TASKS, InputState, RunState, TaskState, TurnState, may_move
@@ -49,6 +50,21 @@ class WatchedStore(MemoryStore):
             assert old is None or old["state"] == InputState.QUEUED, f"{name}: {key.sk} was read and changed"
         elif key.pk.startswith("conv#") and key.sk == "head":
             self._check_conversation(name, old, new)
+        elif key.pk.startswith("acct#") and key.sk == "head":
+            assert new is not None
+            self._check_account(name, from_row(Account, new))
+
+    def _check_account(self, name: str, account: Account) -> None:
+        """Nothing is handed out above the limit, and what is held is in a purse (FLD-11)."""
+        assert account.available >= 0, f"{name}: {account.id} has given more than it had"
+        assert account.available + account.held + account.spent == account.limit
+        runs = [
+            from_row(Run, row)
+            for key, row in self._rows.items()
+            if key.pk.startswith("run#") and key.sk == "head"
+        ]
+        purses = [run.purse for run in runs if run.purse and account.id in run.purse.payers]
+        assert account.held == sum((purse.held for purse in purses), ZERO), f"{name}: money leaks"
 
     def _check_task(self, name: str, key: Key, old: Row | None, new: Row | None) -> None:
         assert new is not None, f"{name}: a task is gone"
@@ -106,6 +122,9 @@ class WatchedStore(MemoryStore):
         if run.stop is None:
             assert asked == {key for key in run.open if _is_held(tasks[key]) and not tasks[key].resolution}
             assert (run.state is RunState.NEEDS_ATTENTION) is bool(asked)
+        if run.purse is not None and run.purse.payers:
+            assert run.purse.reserved == reserved, f"{pk}: the purse has another reserve than the calls"
+            assert min(run.purse.left, run.purse.due) >= 0
         self._check_log(pk, run, tasks)
         _check_batches(tasks)
 

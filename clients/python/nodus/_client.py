@@ -107,6 +107,11 @@ class Client:
         """The Secrets of the project."""
         return Secrets(self)
 
+    @cached_property
+    def budgets(self) -> Budgets:
+        """The budgets of the project."""
+        return Budgets(self)
+
     def resource(self, kind: str) -> Resource:
         """The resource of a kind, such as ``Agent`` or ``AgentRun``.
 
@@ -117,6 +122,7 @@ class Client:
             "Agent": self.agents,
             "AgentRun": self.agentruns,
             "Secret": self.secrets,
+            "Budget": self.budgets,
         }
         if kind not in known:
             raise ValueError(f"no kind {kind!r} (kinds: {', '.join(known)})")
@@ -241,6 +247,14 @@ class Agents(Resource):
     kind = "Agent"
     plural = "agents"
     # An apply states the outcome, not a change: doing it twice does no more than once.
+    _apply_may_repeat = True
+
+
+class Budgets(Resource):
+    """Budgets: limits of what a project spends on models and compute together."""
+
+    kind = "Budget"
+    plural = "budgets"
     _apply_may_repeat = True
 
 

@@ -120,3 +120,35 @@ def test_what_is_refused_stores_nothing(admin: Admin, event: dict[str, Any], rea
     assert refused.value.reason == reason
     assert words in refused.value.message
     assert len(admin.store.commits) == stored
+
+
+@pytest.mark.req("NODQ-99", "NOD-104")
+def test_credits_are_unlimited_until_they_are_set(admin: Admin) -> None:
+    admin("CreateOrganization", organization="acme")
+    assert admin("GetCredits", organization="acme") == {"unlimited": True}
+    added = admin("AddCredits", organization="acme", amountUSD="25.00", requestKey="order-1")
+    assert added == {"remainingUSD": "25", "spentUSD": "0", "reservedUSD": "0"}
+    again = admin("AddCredits", organization="acme", amountUSD="25.00", requestKey="order-1")
+    assert again == added == admin("GetCredits", organization="acme")
+    assert admin("SetCredits", organization="acme", remainingUSD="0", requestKey="end")["remainingUSD"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"organization": "acme", "amountUSD": "-1", "requestKey": "k"}, "Invalid"),
+        ({"organization": "acme", "amountUSD": "1e3", "requestKey": "k"}, "Invalid"),
+        ({"organization": "acme", "amountUSD": "0.0000001", "requestKey": "k"}, "Invalid"),
+        ({"organization": "acme", "amountUSD": "1", "requestKey": ""}, "Invalid"),
+        ({"organization": "nobody", "amountUSD": "1", "requestKey": "k"}, "NotFound"),
+        ({"organization": "acme", "amountUSD": 1, "requestKey": "k"}, "BadRequest"),
+        ({"organization": "acme", "amountUSD": "1"}, "BadRequest"),
+    ],
+)
+def test_credits_that_are_not_right_are_refused(admin: Admin, fields: dict[str, Any], reason: str) -> None:
+    admin("CreateOrganization", organization="acme")
+    before = len(admin.store.commits)
+    with pytest.raises(Refusal) as refused:
+        admin("AddCredits", **fields)
+    assert refused.value.reason == reason
+    assert len(admin.store.commits) == before

@@ -27,6 +27,11 @@ ALL_ROUTES = [
     ("GET", "secrets/a"),
     ("PATCH", "secrets/a"),
     ("DELETE", "secrets/a"),
+    ("GET", "budgets"),
+    ("POST", "budgets"),
+    ("GET", "budgets/a"),
+    ("PATCH", "budgets/a"),
+    ("DELETE", "budgets/a"),
 ]
 
 

@@ -21,9 +21,9 @@ from tests.unit.client.fake_runs import Outcome, Run
 
 TOKEN = "key-of-the-fake"
 PREFIX = re.compile(
-    r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns|secrets)(?:/([^/]+)(?:/([a-z-]+))?)?$"
+    r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns|budgets|secrets)(?:/([^/]+)(?:/([a-z-]+))?)?$"
 )
-KINDS = {"agents": "Agent", "agentruns": "AgentRun", "secrets": "Secret"}
+KINDS = {"agents": "Agent", "agentruns": "AgentRun", "budgets": "Budget", "secrets": "Secret"}
 FIELDS = {
     "Agent": [
         "system",
@@ -52,6 +52,7 @@ FIELDS = {
         "taskKey",
         "dependsOn",
     ],
+    "Budget": ["limitUSD", "period", "action"],
     "Secret": ["data"],
 }
 LARGE_ANSWER_BYTES = 4 * 1024 * 1024
@@ -339,6 +340,10 @@ class FakeServer:
     def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
         if thing["kind"] == "Agent":
             return thing
+        if thing["kind"] == "Budget":
+            limit = thing["spec"]["limitUSD"]
+            status = {"phase": "Active", "spentUSD": "0", "reservedUSD": "0", "remainingUSD": limit}
+            return thing | {"status": status}
         if thing["kind"] == "Secret":
             return thing | {"spec": {}, "status": {"fields": sorted(thing["spec"]["data"])}}
         return thing | {

@@ -33,7 +33,7 @@ def test_yaml_shows_the_values_that_were_applied(filled: Cli) -> None:
 @pytest.mark.req("NOD-486", "NOD-062", "NOD-485")
 def test_the_table_of_runs(filled: Cli) -> None:
     header, row = filled("get", "ar").out.splitlines()
-    assert header.split() == ["NAME", "PHASE", "REASON", "MODEL", "COST", "AGE"]
+    assert header.split() == ["NAME", "PHASE", "REASON", "MODEL", "COST", "CAP", "AGE"]
     assert row.split()[:4] == ["hello-agent-run", "Succeeded", "scripted/claude-sonnet-5-5", "$0.0021"]
     wide = filled("get", "ar", "-o", "wide").out.splitlines()
     assert wide[0].split()[-3:] == ["AGENT", "SANDBOX", "INPUT"]
@@ -131,7 +131,7 @@ def test_messages_of_the_server_are_made_safe(cli: Cli, server: FakeServer) -> N
     [
         (
             ("get", "agnet"),
-            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar), secret",
+            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar), budget, secret",
         ),
         (("get", "ar/x", "y"), "give one name"),
         (("get", "ar/"), "give one name"),
@@ -179,3 +179,11 @@ def test_yaml_reads_back_whatever_the_text() -> None:
 def test_columns_line_up_whatever_the_width_of_the_characters() -> None:
     assert text.table(["A", "B"], [["漢字", "x"], ["e\u0301", "y"]]) == "A     B\n漢字  x\ne\u0301     y"
     assert (text.cut("漢字漢字", 5), text.cut("abc", 3), text.cut("abcd", 3)) == ("漢字…", "abc", "ab…")
+
+
+@pytest.mark.req("NOD-146", "NOD-148")
+def test_a_budget_shows_what_is_left_of_it(cli: Cli, server: FakeServer) -> None:
+    assert cli("apply", "-f", "examples/agents/product-showcase/budget.yaml").code == 0
+    header, row = cli("get", "budgets").out.splitlines()
+    assert header.split() == ["NAME", "PHASE", "LIMIT", "SPENT", "RESERVED", "REMAINING", "AGE"]
+    assert row.split()[:6] == ["product-showcase", "Active", "$5.00", "$0", "$0", "$5.00"]

@@ -26,7 +26,7 @@ PUBLIC = {
     "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural resolve send steps",
     "Agents": "apply create delete get kind list pages patch path plural",
     "ClaudeAgent": "from_name manifest remote submit",
-    "Client": "agentruns agents close in_project project resource secrets settings transport",
+    "Client": "agentruns agents budgets close in_project project resource secrets settings transport",
     "Egress": "allow deny hosts open to_spec",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",

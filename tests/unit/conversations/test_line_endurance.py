@@ -139,7 +139,7 @@ def test_a_line_that_cannot_be_read_is_tried_rarely_and_can_still_be_stopped() -
                 deaths += 1
         world.clock.advance(61)
         for shard in DUE_SHARDS:
-            for line in world.outside.due_conversations(shard, world.clock.now()):
+            for _, line in world.outside.due(shard, world.clock.now()):
                 world.kicks.kick(line)
     assert 3 < deaths < 15  # in 40 minutes, of which every one would have had its death
     world.stop()

@@ -14,7 +14,7 @@ from nodus_core.inference import (
     Usage,
     UserMessage,
 )
-from nodus_core.inference.pricing import Measured, cost, measure, most_input_tokens, upper_bound
+from nodus_core.inference.pricing import Measured, cost, most_input_tokens, size_of, upper_bound
 from nodus_core.inference.wires import encode_request
 
 CHEAP = Prices(Decimal("0.10"), Decimal("0.50"), Decimal("0.01"), Decimal("0.125"))
@@ -72,9 +72,8 @@ def test_no_usage_that_the_request_can_have_costs_more_than_its_bound(
 @pytest.mark.req("NODQ-89")
 def test_what_was_counted_before_is_not_estimated_again() -> None:
     before, after = request("a" * 10_000, target(CHEAP)), request("a" * 10_000 + "b" * 50, target(CHEAP))
-    counted = measure(before, Usage(1300, 7))
-    assert counted == Measured(len(encode_request(before)), 1300)
-    assert measure(before, None) is None
+    counted = Measured(size_of(before), 1300)
+    assert counted.size == len(encode_request(before))
     assert most_input_tokens(after, counted) - 1350 < 2000
     assert most_input_tokens(after) > 10_000
 

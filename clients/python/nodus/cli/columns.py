@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from nodus.cli import durations
-from nodus.cli.kinds import AGENT, AGENT_RUN, SECRET, Kind
+from nodus.cli.kinds import AGENT, AGENT_RUN, BUDGET, SECRET, Kind
 from nodus.cli.text import cut, line
 
 Column = tuple[str, Callable[[Mapping[str, Any]], str]]
@@ -103,6 +103,7 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
             ("REASON", _text("status.reason")),
             ("MODEL", _latest_model),
             ("COST", _dollars("status.cost.totalUSD")),
+            ("CAP", _dollars("status.cost.limitUSD")),
             _AGE,
         ],
         [("AGENT", _text("spec.agent")), ("SANDBOX", _text("status.sandbox.phase")), ("INPUT", _prompt)],
@@ -110,6 +111,18 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
     SECRET.name: (
         [_NAME, ("FIELDS", _fields), ("REVISION", _text("metadata.generation")), _AGE],
         [],
+    ),
+    BUDGET.name: (
+        [
+            _NAME,
+            ("PHASE", _text("status.phase")),
+            ("LIMIT", _dollars("spec.limitUSD")),
+            ("SPENT", _dollars("status.spentUSD")),
+            ("RESERVED", _dollars("status.reservedUSD")),
+            ("REMAINING", _dollars("status.remainingUSD")),
+            _AGE,
+        ],
+        [("MODELS", _dollars("status.modelUSD")), ("COMPUTE", _dollars("status.computeUSD"))],
     ),
 }
 

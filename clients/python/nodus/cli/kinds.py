@@ -30,7 +30,8 @@ class Kind:
 AGENT = Kind("Agent", "agent", "agents")
 AGENT_RUN = Kind("AgentRun", "agentrun", "agentruns", "ar", frozenset({"Succeeded", "Failed", "Cancelled"}))
 SECRET = Kind("Secret", "secret", "secrets")
-KINDS = (AGENT, AGENT_RUN, SECRET)
+BUDGET = Kind("Budget", "budget", "budgets")
+KINDS = (AGENT, AGENT_RUN, BUDGET, SECRET)
 
 
 @dataclass(frozen=True)

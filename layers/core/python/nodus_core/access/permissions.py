@@ -14,7 +14,6 @@ PLURALS = (
 VERBS = ("read", "write")
 
 AGENTS_READ = "agents:read"
-AGENTS_WRITE = "agents:write"
 AGENTRUNS_READ = "agentruns:read"
 AGENTRUNS_WRITE = "agentruns:write"
 SECRETS_READ = "secrets:read"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodus_core.conversations import commands, resumption, rounds
+from nodus_core.conversations import commands, funding, resumption, rounds
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
 from nodus_core.conversations.session import Session
@@ -14,7 +14,6 @@ from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT, Ask, is_up
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
-from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
@@ -137,7 +136,7 @@ def settle(session: Session, settled: tuple[Task, ...]) -> None:
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
     claim = rounds.round_claim(session, after.round, rounds.sealed(session, after.round))
-    begun = (claim,) if fits(session.open_run, claim.reserved or ZERO) else ()
+    begun = (claim,) if funding.is_secured(session, claim.reserved or ZERO) else ()
     session.record(Changes(settled=settled, begun=begun))
 
 

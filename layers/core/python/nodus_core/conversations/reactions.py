@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.waiters import Waiters
 from nodus_core.journal.ports import Event, Events
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.states import CommandState, SandboxState
@@ -41,6 +42,8 @@ class Reactions:
                 self._sandbox_changed(rest)
             case "sb":
                 pass  # the line that marked the row is waiting for its end: nothing is news before that
+            case "acct":
+                Waiters(self.kicks).serve(rest)
             case "obj":
                 return _object_changed(image)
             case _:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from nodus_core.access.door import Place
+from nodus_core.billing import balance
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.shelf import Outcome, Shelf, scope_of
 from nodus_core.journal import keys
@@ -17,6 +18,7 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.money import BUDGET
 from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Turn
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
@@ -150,7 +152,13 @@ class Reading:
                 return
 
     def _statuses(self, objects: Sequence[Object]) -> list[Shown]:
-        """The statuses with what changes between two projections: money spent, a stop that was asked for."""
+        """The statuses with what changes between two projections: money, a stop that was asked for."""
+        if objects and objects[0].key.kind == BUDGET:
+            accounts = self.shelf.journal.accounts.accounts([obj.uid for obj in objects])
+            return [
+                obj.status if account is None else balance.shown(account)
+                for obj, account in zip(objects, accounts, strict=True)
+            ]
         live = [obj for obj in objects if obj.key.kind == RUN and not finished(obj)]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])

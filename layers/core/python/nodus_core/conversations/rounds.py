@@ -6,23 +6,23 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
-from nodus_core.conversations import calls, commands, cooling
+from nodus_core.conversations import calls, commands, cooling, funding
 from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.transcript import Transcript, read_transcript
-from nodus_core.conversations.turns import MESSAGE_LIMIT, rest, wait_until
+from nodus_core.conversations.turns import MESSAGE_LIMIT, wait_until
 from nodus_core.inference import pricing
 from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.exchange import Usage as ProviderUsage
+from nodus_core.inference.pricing import Measured
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
-from nodus_core.kernel.decide import CUT, Rest
+from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task, Usage
-from nodus_core.kernel.progress import fits
 from nodus_core.kernel.projection import MODEL_UNAVAILABLE as UNAVAILABLE
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.kernel.stopping import next_look
@@ -75,12 +75,13 @@ def sealed(session: Session, number: int) -> ModelRequest:
     )
 
 
-def reserve(session: Session, request: ModelRequest) -> Decimal:
+def reserve(session: Session, request: ModelRequest, measured: Measured | None = None) -> Decimal:
     """What a call may cost at most, in USD (NOD-128).
 
-    Where a price is unknown it may cost anything: all that is left is reserved, and booked.
+    Where a price is unknown it may cost anything: all that is left is reserved, and booked. `measured` is what an
+    earlier request of the same conversation to the same model held, if it was counted.
     """
-    bound = pricing.upper_bound(request)
+    bound = pricing.upper_bound(request, measured)
     return session.open_run.available if bound is None else bound
 
 
@@ -95,7 +96,8 @@ def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
         number=number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
-        reserved=reserve(session, request),
+        size=pricing.size_of(request),
+        reserved=reserve(session, request, transcript(session).measured.get(request.target.shown_name)),
         model=request.target.shown_name,
     )
 
@@ -108,8 +110,9 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
     if task is None:
         request = sealed(session, number)
         task = round_claim(session, number, request)
-        if not fits(session.open_run, task.reserved or ZERO):
-            return rest(session, Rest("MaxCostReached"))
+        blocked = funding.secure(session, task.reserved or ZERO)
+        if blocked is not None:
+            return blocked
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
@@ -225,6 +228,7 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
     except ConditionFailed:
         cut_reply(session, done)
         return
+    transcript(session).measure(done)
     transcript(session).add_reply(done.key, reply.message, was_cut=was_cut)
     if plan.begun:
         commands.ring(session)
@@ -234,11 +238,16 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
 def settled_call(session: Session, task: Task, request: ModelRequest, reply: ModelReply) -> Task:
     """A model or routing call's task with its usage and cost booked (NOD-061, NOD-063)."""
     usage = credible(request, reply.usage)
+    cost = pricing.cost(request.target, usage)
+    if cost is not None and task.reserved is not None and cost > task.reserved:
+        # More than the call can have cost: no cap may be broken by what a provider says of itself.
+        log.warning("model call %s/%s: usage %s is beyond its bound", task.run, task.key, usage)
+        usage = cost = None
     return replace(
         task,
         state=TaskState.COMPLETED,
         finished_at=session.ports.clock.now(),
-        cost=pricing.cost(request.target, usage) if usage else None,
+        cost=cost,
         usage=Usage(usage.prompt_tokens, usage.output_tokens) if usage else None,
     )
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from nodus_core.conversations import cooling, rounds
+from nodus_core.conversations import cooling, funding, rounds
 from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
-from nodus_core.conversations.turns import rest
 from nodus_core.inference import routing
 from nodus_core.inference.errors import (
     ModelNotOffered,
@@ -21,10 +20,9 @@ from nodus_core.inference.errors import (
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import NOT_OFFERED, Rest
+from nodus_core.kernel.decide import NOT_OFFERED
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import ZERO, Result, Task
-from nodus_core.kernel.progress import fits
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.resources.families import Family
 
@@ -47,8 +45,9 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
     request = _request(session, families)
     if task is None:
         task = _task(session, rounds.reserve(session, request), request.target.shown_name)
-        if not fits(session.open_run, task.reserved or ZERO):
-            return rest(session, Rest("MaxCostReached"))
+        blocked = funding.secure(session, task.reserved or ZERO)
+        if blocked is not None:
+            return blocked
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
         task = session.retake(task, resent=task.claim is not None)

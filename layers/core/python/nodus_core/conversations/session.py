@@ -27,10 +27,14 @@ from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.stopping import is_overdue
 from nodus_core.kernel.text import Text
 
+BUDGET_BLOCKED = "BudgetBlocked"
+NO_CREDITS = "InsufficientCredits"
+"""Reasons of a run that waits for money (NODQ-03, NODQ-108)."""
+
 STUCK = "InternalError"
 """The reason shown while workers keep failing over a run."""
 
-PASSING = frozenset({STUCK, projection.MODEL_UNAVAILABLE})
+PASSING = frozenset({STUCK, projection.MODEL_UNAVAILABLE, BUDGET_BLOCKED, NO_CREDITS})
 """Reasons of a run that goes on by itself: none is shown any more once it does."""
 
 
@@ -149,7 +153,7 @@ class Session:
     def record(self, changes: Changes, status: dict[str, Any] | None = None) -> None:
         """Settles and claims in one commit, and shows `status` with it; the sight follows it.
 
-        A run that was shown as stuck goes on from here.
+        A run that was shown as stuck, or as waiting for money, goes on from here.
         """
         changes = replace(changes, more=(*changes.more, *self._shows(status)))
         before = self.open_run

@@ -12,6 +12,7 @@ from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
+from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Inline
@@ -93,8 +94,10 @@ class Shelf:
         except Refusal:
             return None
 
-    def revise(self, old: Object, manifest: Manifest, *, exact: bool = False) -> Outcome:
+    def revise(self, old: Object, manifest: Manifest, *more: Operation, exact: bool = False) -> Outcome:
         """The object with the manifest's spec and labels; what means the same changes nothing.
+
+        `more` is what the kind keeps beside it and changes with it.
 
         `exact`: the manifest's version must be the stored one even when nothing changes. Raises `Refusal`
         `Conflict` for a version that is not the stored one, `ConditionFailed` when the object changed since.
@@ -115,7 +118,7 @@ class Shelf:
             generation=old.generation + (1 if new_spec else 0),
             version=next_version(old.version, now),
         )
-        self.journal.objects.replace(old, new, now)
+        self.journal.objects.replace(old, new, now, *more)
         return Outcome(new, manifest.spec if new_spec else spec)
 
     def check_version(self, old: Object, manifest: Manifest) -> None:

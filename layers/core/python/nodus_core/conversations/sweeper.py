@@ -2,17 +2,20 @@
 
 A line is due when its lease ends, so a dead worker's line is kicked by the pass after that. One call makes two
 passes half a minute apart when something will be due in between: with a schedule of one minute, dead work goes
-on within 70 s (30 s of lease, 30 s until the pass, and the start).
+on within 70 s (30 s of lease, 30 s until the pass, and the start). An account is due when there is money for those
+who wait for some: they are kicked.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
-from nodus_core.journal.keys import DUE_SHARDS
+from nodus_core.conversations.waiters import Waiters
+from nodus_core.journal.keys import ACCOUNT, DUE_SHARDS
 from nodus_core.kernel.errors import NodusError
 
 BETWEEN_PASSES = timedelta(seconds=29)
@@ -24,6 +27,8 @@ MOST_RECLAIMED = 100
 """Loose values that one sweep removes: the lines come next."""
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,20 @@ class Sweeper:
 
     def _pass(self, remaining: Callable[[], float]) -> Sweep:
         kicked = failed = 0
-        for line in self._due(self.kicks.journal.due_conversations):
+        for noun, name in self._due(self.kicks.journal.due):
             if remaining() < RESERVE_S:
                 return Sweep(1, kicked, failed, finished=False)
             try:
-                kicked += self.kicks.kick(line)
+                kicked += self._see_to(noun, name)
             except NodusError as error:
                 # One line that cannot be kicked, or be read at all, must not keep the others from being kicked.
                 failed += 1
-                log.error("line %s was not kicked and stays due: %s", line, error)
+                log.error("%s %s was not kicked and stays due: %s", noun, name, error)
         return Sweep(1, kicked, failed)
+
+    def _see_to(self, noun: str, name: str) -> int:
+        """Kicks a line, or those that wait for an account's money. Returns how many were kicked."""
+        return Waiters(self.kicks).serve(name) if noun == ACCOUNT else int(self.kicks.kick(name))
 
     def _reclaim(self, remaining: Callable[[], float]) -> int:
         reclaimed = 0
@@ -83,7 +92,7 @@ class Sweeper:
                 log.warning("values of Secret %s stay due: %s", uid, error)
         return reclaimed
 
-    def _due(self, of_shard: Callable[[str, datetime], Iterator[str]]) -> Iterator[str]:
+    def _due(self, of_shard: Callable[[str, datetime], Iterator[T]]) -> Iterator[T]:
         """What is due, by shard; each minute begins with another one."""
         now = self.kicks.clock.now()
         first = int(now.timestamp() // 60) % len(DUE_SHARDS)
@@ -93,4 +102,4 @@ class Sweeper:
     def _will_be_due(self) -> bool:
         until = self.kicks.clock.now() + BETWEEN_PASSES
         journal = self.kicks.journal
-        return any(True for shard in DUE_SHARDS for _ in journal.due_conversations(shard, until))
+        return any(True for shard in DUE_SHARDS for _ in journal.due(shard, until))

@@ -13,6 +13,7 @@ from nodus_core.inference.exchange import (
     ToolResults,
     UserMessage,
 )
+from nodus_core.inference.pricing import Measured
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.kernel import ids
@@ -34,11 +35,18 @@ REPLACED = (
 @dataclass
 class Transcript:
     """Messages in order. `replies` keeps the assistant messages of the open turn by round key; `limit` is the
-    output limit in tokens, for telling the model about a reply that it cut off."""
+    output limit in tokens, for telling the model about a reply that it cut off; `measured` says of each model what
+    its latest request held."""
 
     limit: int
     messages: list[Message] = field(default_factory=list[Message])
     replies: dict[str, AssistantMessage] = field(default_factory=dict[str, AssistantMessage])
+    measured: dict[str, Measured] = field(default_factory=dict[str, Measured])
+
+    def measure(self, done: Task) -> None:
+        """Keeps what the request of a settled round held, where its provider has counted."""
+        if done.model is not None and done.size is not None and done.usage is not None:
+            self.measured[done.model] = Measured(done.size, done.usage.input_tokens)
 
     def add_prompt(self, text: str) -> None:
         self.messages.append(UserMessage(text))
@@ -100,6 +108,7 @@ def _add_rounds(transcript: Transcript, tasks: dict[str, Task], texts: dict[tupl
             return
         message = AssistantMessage.from_record(json.loads(record))
         was_cut = task.result is not None and task.result.error == CUT
+        transcript.measure(task)
         transcript.add_reply(task.key, message, was_cut=was_cut)
         settled = [item for call in task.calls if (item := tasks.get(call.key)) and item.finished_at]
         if settled and len(settled) == len(task.calls):

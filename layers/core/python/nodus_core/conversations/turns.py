@@ -1,6 +1,7 @@
 """Opening and finishing turns, and what follows when a conversation takes no more input."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from nodus_core.conversations.unread import with_undelivered
 from nodus_core.conversations.unresolved import unresolved
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
+from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
@@ -44,6 +46,14 @@ WAITS = {
     "MaxCostReached": (
         "The next model call does not fit under the run's cost cap. Cancel the run and start a new one with a "
         "higher perRunMaxCostUSD."
+    ),
+    "BudgetBlocked": (
+        "The next step does not fit under what is left of a Budget of this project. Raise its limitUSD (`nodus get "
+        "budgets` shows it); the run then goes on by itself."
+    ),
+    "InsufficientCredits": (
+        "The organization's credits do not cover the next model call. The run goes on by itself when credits are "
+        "added."
     ),
 }
 
@@ -97,7 +107,8 @@ def _configured(session: Session) -> str | None:
 
 
 def finish_turn(session: Session, decision: FinishTurn) -> None:
-    """The turn gets its answer, or the reason why it has none; its run settles."""
+    """The turn gets its answer, or the reason why it has none; its run settles, and holds no money any more."""
+    give_back(session)
     head, run, now = session.conversation, session.open_run, session.ports.clock.now()
     last = session.tasks.get(ids.round_key(run.rounds))
     answer = last.result.text if last and last.result and decision.state is TurnState.COMPLETED else None
@@ -196,20 +207,28 @@ def close(session: Session) -> Directive:
     return DONE
 
 
-def rest(session: Session, decision: Rest) -> Directive | None:
-    """Lets the line go until something from outside moves it on; shows what it waits for."""
+def rest(session: Session, decision: Rest, more: Iterable[Operation] = ()) -> Directive | None:
+    """Lets the line go until something from outside moves it on; shows what it waits for.
+
+    `more` goes into the same commit: what makes that something find the line.
+    """
+    operations = tuple(more)
+    if not operations:
+        give_back(session)
     status = session.object.status
     left = unresolved(session.ports.journal, session.run) if session.run else None
     shown = projection.waiting(status, decision.reason, WAITS.get(decision.reason, decision.reason), left)
     if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
         shown = projection.without_sandbox(shown)
-    operations = session.projected(shown) if shown != status else ()
+    if shown != status:
+        operations = (*operations, *session.projected(shown))
     session.ports.journal.lines.rest(session.fence, session.conversation, None, *operations)
     return REST
 
 
 def rest_until_due(session: Session, seconds: float) -> Directive:
     """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
+    give_back(session)
     due = session.ports.clock.now() + timedelta(seconds=seconds)
     session.ports.journal.lines.rest(session.fence, session.conversation, due)
     return REST
@@ -224,3 +243,17 @@ def wait_until(session: Session, seconds: float) -> Directive:
     at = session.ports.clock.now() + timedelta(seconds=seconds)
     session.ports.journal.lines.rest(session.fence, head, at + LEASE)
     return Directive("soon", next_look(head, at))
+
+
+def give_back(session: Session) -> None:
+    """What the run holds of budgets and credits and has not reserved goes back; what it has spent is booked there.
+
+    So a run that waits or has ended locks nothing up. Where it waits for money, it waits no more.
+    """
+    run = session.run
+    if run is None or run.purse is None or not (run.purse.left or run.purse.due or run.purse.waits):
+        return
+    accounts, purse = session.ports.journal.accounts, run.purse
+    names = sorted({*purse.payers, purse.waits or ""} - {""})
+    found = [account for account in accounts.accounts(names) if account is not None]
+    session.run = accounts.give_back(session.fence, run, found, session.ports.clock.now())

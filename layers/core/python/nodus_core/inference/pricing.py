@@ -26,9 +26,9 @@ class Measured:
     tokens: int
 
 
-def measure(request: ModelRequest, usage: Usage | None) -> Measured | None:
-    """What a request took, for the bound of the next one; None when the provider did not count."""
-    return None if usage is None else Measured(len(encode_request(request)), usage.prompt_tokens)
+def size_of(request: ModelRequest) -> int:
+    """Bytes of a request's body: what `Measured.size` counts."""
+    return len(encode_request(request))
 
 
 def cost(target: Target, usage: Usage | None) -> Decimal | None:
@@ -60,9 +60,11 @@ def most_input_tokens(request: ModelRequest, measured: Measured | None = None) -
 
     Tokenizers of both wires work on bytes, so no text has more tokens than bytes; the body's JSON has more bytes
     than the messages it carries. What an earlier request of the conversation held was counted already, and only
-    what came since is taken by its bytes, which brings the bound near the truth in a long conversation.
+    what came since is taken by its bytes, which brings the bound near the truth in a long conversation. That holds
+    because a conversation is only ever added to, message by message, and a provider frames each message by tokens of
+    its own: no token spans what was counted and what came since.
     """
-    size = len(encode_request(request))
+    size = size_of(request)
     overhead = _CALL_OVERHEAD + (_TOOLS_OVERHEAD if request.tools else 0)
     if measured is None or measured.size > size:
         return size + overhead

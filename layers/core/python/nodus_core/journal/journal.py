@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from nodus_core.journal import keys
+from nodus_core.journal.accounts import Accounts
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.inputs import Inputs
@@ -54,6 +55,7 @@ class Journal:
         self.sandboxes = Sandboxes(writer)
         self.coolings = Coolings(writer)
         self.loose_values = LooseValues(writer)
+        self.accounts = Accounts(writer)
 
     # --- resources ---
 
@@ -167,11 +169,12 @@ class Journal:
 
     # --- what is due ---
 
-    def due_conversations(self, shard: str, now: datetime) -> Iterator[str]:
-        """Ids of conversations whose line is due, oldest first (as the index knows it: read each again)."""
+    def due(self, shard: str, now: datetime) -> Iterator[tuple[str, str]]:
+        """Lines and accounts that are due, oldest first (as the index knows it: read each again): noun and id."""
         for key in self.store.due(shard, stamp(now)):
-            if key.pk.startswith("conv#"):
-                yield key.pk.removeprefix("conv#")
+            noun, _, name = key.pk.partition("#")
+            if noun in (keys.CONVERSATION, keys.ACCOUNT):
+                yield noun, name
 
     def due_values(self, shard: str, now: datetime) -> Iterator[str]:
         """Uids of Secrets whose loose values are due, oldest first (read each again)."""

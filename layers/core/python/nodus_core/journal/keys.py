@@ -12,6 +12,10 @@ DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
 LOOSE_VALUES = "loose#"
 """Beginning of the partitions of loose values."""
 
+CONVERSATION = "conv"
+ACCOUNT = "acct"
+"""Nouns of partitions that may be due."""
+
 OPEN_COMMANDS = "open#"
 """Beginning of the sort keys of a sandbox's marks of open commands."""
 
@@ -37,7 +41,7 @@ def change_key(key: ObjectKey, version: int) -> Key:
 
 
 def conversation_partition(conversation: str) -> str:
-    return f"conv#{conversation}"
+    return f"{CONVERSATION}#{conversation}"
 
 
 def conversation_key(conversation: str) -> Key:
@@ -114,3 +118,25 @@ def organization_key(org: str) -> Key:
 
 def project_key(org: str, project: str) -> Key:
     return Key(f"org#{org}", f"project#{project}")
+
+
+def account_partition(account: str) -> str:
+    return f"{ACCOUNT}#{account}"
+
+
+def account_key(account: str) -> Key:
+    return Key(account_partition(account), "head")
+
+
+def waiter_key(account: str, conversation: str) -> Key:
+    return Key(account_partition(account), f"wait#{conversation}")
+
+
+def entry_key(account: str, entry: str) -> Key:
+    """A line of an account's ledger: money that was put in, by the key of the request."""
+    return Key(account_partition(account), f"entry#{entry}")
+
+
+def budgets_key(org: str, project: str) -> Key:
+    """The accounts of a project's Budgets, in one row, so that who pays is one read."""
+    return Key(f"org#{org}", f"budgets#{project}")

@@ -71,7 +71,10 @@ class Objects:
         self._writer = writer
 
     def create(self, obj: Object, now: datetime, *more: Operation, receipt: Receipt | None = None) -> None:
-        """Condition: no object has this key, the receipt's key is free. Raises `ConditionFailed`."""
+        """Creates an object, and what its kind keeps beside it (`more`).
+
+        Condition: no object has this key, the receipt's key is free. Raises `ConditionFailed`.
+        """
         self._writer.commit(
             "create-object",
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
@@ -80,7 +83,7 @@ class Objects:
             *more,
         )
 
-    def replace(self, old: Object, new: Object, now: datetime) -> None:
+    def replace(self, old: Object, new: Object, now: datetime, *more: Operation) -> None:
         """Condition: the stored object is `old`, by uid and version. Raises `ConditionFailed`."""
         self._writer.commit(
             "replace-object",
@@ -89,6 +92,7 @@ class Objects:
                 when=both(Equals("uid", old.uid), Equals("version", old.version)),
             ),
             _change(new, "MODIFIED", now),
+            *more,
         )
 
     def remove(self, obj: Object, now: datetime, *more: Operation) -> None:

@@ -77,10 +77,10 @@ class Turns:
     ) -> Conversation:
         """The turn is final and its run settled; with `ends` the conversation takes no more input.
 
-        Condition: the fence holds in both heads, the run's version is the one seen and nothing is open in
-        it, the turn is not final yet, and no input came in since the head was read (else look again: it gets a
-        turn, FLD-12, and the run does not show that it waits for one). A stop that was not seen is seen first;
-        a stopped conversation takes no input. Raises `ConditionFailed`.
+        Condition: the fence holds in both heads, the run's version is the one seen, nothing is open in
+        it and it holds no money of an account, the turn is not final yet, and no input came in since the head was
+        read (else look again: it gets a turn, FLD-12, and the run does not show that it waits for one). A stop
+        that was not seen is seen first; a stopped conversation takes no input. Raises `ConditionFailed`.
         """
         settled = replace(run, state=RunState.SETTLED, version=run.version + 1)
         after = replace(
@@ -105,7 +105,7 @@ class Turns:
             ),
             Put(
                 stored(run_key(run.uid), settled),
-                when=both(fence.on_run, Equals("version", run.version), Absent("open")),
+                when=both(fence.on_run, Equals("version", run.version), Absent("open"), Absent("purse")),
             ),
             Put(
                 stored(turn_key(conversation.id, turn.number), turn),

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from nodus_core.kernel.money import ZERO, Purse
 from nodus_core.kernel.states import (
     CommandState,
     Guarantee,
@@ -21,8 +22,6 @@ from nodus_core.kernel.states import (
     TurnState,
 )
 from nodus_core.kernel.text import Text
-
-ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,8 @@ class Run:
     `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled, held ones among them;
     `sandboxes`, `rounds` and `calls` count steps of their kind;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
-    `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
+    `selection` is the model choice of the turn (JSON text of the target and how it was chosen); `purse` is what
+    budgets and credits have handed to it, None where none were asked.
     """
 
     uid: str
@@ -233,6 +233,7 @@ class Run:
     lifetime: str = "turn"
     attention: tuple[Attention, ...] = ()
     stop: StopMarker | None = None
+    purse: Purse | None = None
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,8 @@ class Task:
     `number` counts rounds or calls of the turn (for the step's name); `sandbox` is where its command runs
     (the command's id is a function of run and key); `reserved` and `cost` are USD (`cost`
     None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
-    round's assistant message record, `calls` its planned calls.
+    round's assistant message record, `calls` its planned calls; `size` counts the bytes of the request that a round
+    was claimed with: with its usage, the next round's bound is near the truth.
 
     A task of an open run that is `uncertain` is held: it has not finished, and waits for a person's word. All that
     people have said of it are its `resolutions`, one for each attempt at most.
@@ -314,6 +316,7 @@ class Task:
     on_failure: str = "absorb"
     input: Text | None = None
     sandbox: str | None = None
+    size: int | None = None
     reserved: Decimal | None = None
     cost: Decimal | None = None
     usage: Usage | None = None

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT
+from nodus_core.kernel.money import Purse
 from nodus_core.kernel.objects import ZERO, Attention, Observation, Run, Task, Usage
 from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskKind, TaskState
 
@@ -19,11 +20,13 @@ def begin(run: Run, tasks: Iterable[Task]) -> Run:
     begun = tuple(tasks)
     reserve = sum((task.reserved or ZERO for task in begun), ZERO)
     if reserve and not fits(run, reserve):
-        raise ValueError(f"run {run.uid}: {reserve} USD do not fit under the {run.available} USD left")
+        left = run.available if run.purse is None else min(run.available, run.purse.left)
+        raise ValueError(f"run {run.uid}: {reserve} USD do not fit under the {left} USD left")
     return replace(
         run,
         version=run.version + 1,
         available=run.available - reserve,
+        purse=_spend(run.purse, reserve, ZERO),
         open=run.open | {task.key for task in begun},
         sandboxes=run.sandboxes + sum(ids.preparation(task.key) == ids.SANDBOX for task in begun),
         rounds=max([run.rounds, *(task.number for task in begun if _is_round(task))]),
@@ -51,6 +54,7 @@ def settle(run: Run, tasks: Iterable[Task]) -> Run:
         version=run.version + 1,
         seq=run.seq + len(settled),
         available=run.available + back - cost,
+        purse=_spend(run.purse, cost - back, cost),
         spent=run.spent + cost,
         usage=run.usage + total_usage(settled),
         calls=run.calls + sum(len(task.calls) for task in settled),
@@ -85,8 +89,21 @@ def resolve(run: Run, task: str) -> Run:
 
 
 def fits(run: Run, reserve: Decimal) -> bool:
-    """Whether a call of at most this cost may still be made (NOD-128)."""
-    return reserve <= run.available
+    """Whether a call of at most this cost may be made now: under the run's cap, and covered by its payers (NOD-128)."""
+    return reserve <= run.available and covered(run, reserve)
+
+
+def covered(run: Run, reserve: Decimal) -> bool:
+    """Whether what budgets and credits have handed to the run covers a call of at most this cost."""
+    paid = run.purse is not None and bool(run.purse.payers)
+    return not paid or run.purse is None or reserve <= run.purse.left
+
+
+def _spend(purse: Purse | None, taken: Decimal, cost: Decimal) -> Purse | None:
+    """The purse once `taken` of it is reserved (less than nothing: given back) and `cost` is spent."""
+    if purse is None or not purse.payers:
+        return purse
+    return replace(purse, left=purse.left - taken, due=purse.due + cost)
 
 
 def booked(task: Task) -> Decimal:

@@ -11,6 +11,7 @@ from nodus_core.kernel.errors import Cause
 from nodus_core.kernel.ids import digest
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
+from nodus_core.resources.budget import BudgetSpec
 from nodus_core.resources.document import Written, bad, below, canonical
 from nodus_core.resources.fields import is_name
 from nodus_core.resources.patch import merge
@@ -18,14 +19,20 @@ from nodus_core.resources.refusals import invalid, refusal, suggestion
 from nodus_core.resources.secret import SecretSpec, sealed_digest
 
 API_VERSION = "nodus.dev/v1"
-SPECS: dict[str, type[BaseModel]] = {"Agent": AgentSpec, "AgentRun": AgentRunSpec, "Secret": SecretSpec}
+PLURALS = {"Agent": "agents", "AgentRun": "agentruns", "Budget": "budgets", "Secret": "secrets"}
+SPECS: dict[str, type[BaseModel]] = {
+    "Agent": AgentSpec,
+    "AgentRun": AgentRunSpec,
+    "Budget": BudgetSpec,
+    "Secret": SecretSpec,
+}
 
 _FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
 _WRITABLE = ("name", "namespace", "labels")
 _SHOWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 _MOST_LABELS = 64
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_MONEY_FIELDS = ("perRunMaxCostUSD",)
+_MONEY_FIELDS = ("perRunMaxCostUSD", "limitUSD")
 
 
 @dataclass(frozen=True)

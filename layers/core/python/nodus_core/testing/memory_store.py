@@ -70,8 +70,8 @@ class MemoryStore:
                     self._rows.pop(key, None)
                 else:
                     self._rows[key] = row
-            self._tokens[token] = copy.deepcopy(transaction)
-            self.commits.append(self._tokens[token])
+            self._tokens[token] = transaction
+            self.commits.append(transaction)
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
         with self._lock:

@@ -16,7 +16,9 @@ from nodus_core.conversations.ports import Directive, Ports
 from nodus_core.conversations.resolving import COMMANDS, Resolving
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.unresolved import name_of
+from nodus_core.conversations.waiters import Waiters
 from nodus_core.conversations.worker import Worker
+from nodus_core.journal.accounts import limiting, opening
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.journal.objects import next_version
@@ -26,6 +28,7 @@ from nodus_core.journal.ports import CrashPoints
 from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
+from nodus_core.kernel.money import BUDGET, Account
 from nodus_core.kernel.objects import (
     Conversation,
     Input,
@@ -160,6 +163,18 @@ class World:
         message = Message.model_validate({"payload": text, "messageKey": key})
         return door.send(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, message)
 
+    def budget(self, limit: str, name: str = "budget") -> None:
+        """The run's project gets a Budget, or its Budget another limit."""
+        accounts, now = self.outside.accounts, self.clock.now()
+        account = accounts.account(name)
+        if account is not None:
+            self.outside.writer.commit("limit", limiting(account, Decimal(limit), now))
+            return
+        amount = Decimal(limit)
+        new = Account(name, BUDGET, NAMES.org, name, amount, available=amount, project=NAMES.project)
+        known = accounts.budgets_of(NAMES.org, NAMES.project)
+        self.outside.writer.commit("open-account", *opening(new, known))
+
     def stop(self) -> None:
         """A person cancels the run, as the API does; a second time changes nothing."""
         head, obj, now = self.outside.conversation("conv"), self.outside.object(NAMES), self.clock.now()
@@ -217,9 +232,12 @@ class World:
                 self.crashes += 1
                 return
 
-    def _kick(self, line: str) -> None:
+    def _see_to(self, noun: str, name: str) -> None:
         try:
-            self.kicks.kick(line)
+            if noun == "acct":
+                Waiters(self.kicks).serve(name)
+            else:
+                self.kicks.kick(name)
         except Crash:
             self.crashes += 1
 
@@ -228,11 +246,9 @@ class World:
         journal = self.kicks.journal
         for _ in range(40):
             self.clock.sleep(16)
-            due = [
-                line for shard in DUE_SHARDS for line in journal.due_conversations(shard, self.clock.now())
-            ]
-            for line in due:
-                self._kick(line)
+            due = [found for shard in DUE_SHARDS for found in journal.due(shard, self.clock.now())]
+            for noun, name in due:
+                self._see_to(noun, name)
             if due:
                 return True
         return False

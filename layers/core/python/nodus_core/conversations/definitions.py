@@ -1,7 +1,7 @@
-"""Agents: created, applied, patched and deleted. Nothing runs because of it (NOD-007)."""
+"""Kinds that only say something: created, applied, patched and deleted. Nothing runs because of it (NOD-007)."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,25 +21,41 @@ from nodus_core.conversations.shelf import (
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Ids
+from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Object
 from nodus_core.resources.manifest import Manifest, merged
-
-KIND = "Agent"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Agents:
-    """Use cases of agents. Each raises `Refusal`; a refusal has stored nothing."""
+class Definitions:
+    """Use cases of the objects of one kind. Each raises `Refusal`; a refusal has stored nothing.
+
+    A kind that keeps something beside its objects says so by overriding `added`, `changed` and `removed`:
+    operations that go into the object's commit. They are asked anew for each try.
+    """
 
     shelf: Shelf
     ids: Ids
+    kind: str
+
+    def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
+        """What comes with a new object."""
+        return ()
+
+    def changed(self, old: Object, manifest: Manifest) -> Sequence[Operation]:
+        """What changes when `old` becomes what the manifest says."""
+        return ()
+
+    def removed(self, old: Object) -> Sequence[Operation]:
+        """What goes with an object."""
+        return ()
 
     def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
-        """A new agent. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
-        key = key_of(place, KIND, manifest.name)
+        """A new object. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
+        key = key_of(place, self.kind, manifest.name)
         for _ in range(MOST_TRIES):
             # The name before the receipt: an equal call that takes both in between is then seen as what it is.
             taken = self.shelf.journal.object(key) is not None
@@ -48,57 +64,57 @@ class Agents:
                 first = promises.first_outcome(receipt, key, manifest)
                 return Outcome(first, manifest.spec, created=True, replayed=True)
             if taken:
-                raise exists(KIND, manifest.name)
+                raise exists(self.kind, manifest.name)
             try:
                 return self._create(place, manifest, promised)
             except ConditionFailed:
                 continue
-        raise contested(KIND, manifest.name)
+        raise contested(self.kind, manifest.name)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
-        """The agent as the manifest has it, created when there is none (NOD-009). `Conflict`."""
+        """The object as the manifest has it, created when there is none (NOD-009). `Conflict`."""
         for _ in range(MOST_TRIES):
-            old = self.shelf.journal.object(key_of(place, KIND, manifest.name))
+            old = self.shelf.journal.object(key_of(place, self.kind, manifest.name))
             try:
                 if old is None:
                     return self._create(place, manifest, None)
-                return self.shelf.revise(old, manifest)
+                return self.shelf.revise(old, manifest, *self.changed(old, manifest))
             except ConditionFailed:
                 continue
-        raise contested(KIND, manifest.name)
+        raise contested(self.kind, manifest.name)
 
     def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
-        """The agent with a merge patch (NOD-471). `NotFound`, `Invalid`, `Conflict`."""
+        """The object with a merge patch (NOD-471). `NotFound`, `Invalid`, `Conflict`."""
         for _ in range(MOST_TRIES):
-            old = self.shelf.find(place, KIND, name)
+            old = self.shelf.find(place, self.kind, name)
             manifest = merged(self.shelf.manifest(old), place.project, patch)
             try:
-                return self.shelf.revise(old, manifest, exact=True)
+                return self.shelf.revise(old, manifest, *self.changed(old, manifest), exact=True)
             except ConditionFailed:
                 continue
-        raise contested(KIND, name)
+        raise contested(self.kind, name)
 
     def delete(self, place: Place, name: str) -> Object:
-        """Removes the agent; its runs keep what they were admitted with (NODQ-58). `NotFound`."""
+        """Removes the object; runs keep what they were admitted with (NODQ-58). `NotFound`."""
         for _ in range(MOST_TRIES):
-            old = self.shelf.find(place, KIND, name)
+            old = self.shelf.find(place, self.kind, name)
             try:
-                self.shelf.journal.objects.remove(old, self.shelf.clock.now())
+                self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *self.removed(old))
             except ConditionFailed:
                 continue
             try:
                 self.shelf.payloads.delete_scope(scope_of(old))
             except NodusError as error:
                 # No row names these texts any more; only the space that they take is left.
-                log.warning("texts of deleted agent %s (%s) are left over: %s", name, old.uid, error)
+                log.warning("texts of deleted %s %s (%s) are left over: %s", self.kind, name, old.uid, error)
             return old
-        raise contested(KIND, name)
+        raise contested(self.kind, name)
 
     def _create(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
         now = self.shelf.clock.now()
-        uid = self.ids.fresh("agent")
+        uid = self.ids.fresh(self.kind.lower())
         obj = Object(
-            key=key_of(place, KIND, manifest.name),
+            key=key_of(place, self.kind, manifest.name),
             uid=uid,
             version=next_version(0, now),
             generation=1,
@@ -107,5 +123,5 @@ class Agents:
             labels=manifest.labels or {},
         )
         receipt = promises.receipt_of(promised, obj, now) if promised else None
-        self.shelf.journal.objects.create(obj, now, receipt=receipt)
+        self.shelf.journal.objects.create(obj, now, *self.added(obj, manifest), receipt=receipt)
         return Outcome(obj, manifest.spec, created=True)

@@ -1,0 +1,109 @@
+"""An organization's credits: what pays for managed models (NOD-104). Without an account they are unlimited."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from nodus_core.billing import balance
+from nodus_core.journal.accounts import Accounts, Entry, credits_id
+from nodus_core.journal.ports import Clock
+from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
+from nodus_core.kernel.money import CREDITS, Account
+from nodus_core.kernel.projection import dollars
+
+UNLIMITED = "unlimited"
+
+MOST_TRIES = 8
+LONGEST_KEY = 128
+MOST_DOLLARS = Decimal(1_000_000_000)
+
+_AMOUNT = re.compile(r"\d{1,10}(\.\d{1,6})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Credits:
+    """Use cases of the operator. Each raises `Refusal`: `Invalid` for a bad argument, `NotFound` without the
+    organization, `Conflict` after too many lost races."""
+
+    accounts: Accounts
+    clock: Clock
+
+    def show(self, org: str) -> dict[str, Any]:
+        """What an organization has left, has spent, and what its runs hold at the moment."""
+        account = self.accounts.account(credits_id(org))
+        if account is None or account.closed:
+            return {"unlimited": True}
+        figures = balance.shown(account)
+        return {name: figures[name] for name in ("remainingUSD", "spentUSD", "reservedUSD")}
+
+    def add(self, org: str, amount: str, request_key: str) -> dict[str, Any]:
+        """Adds to the credits; runs that wait for them go on. The same request key adds once.
+
+        The first amount ends that they are unlimited.
+        """
+        put = _dollars("amountUSD", amount)
+        return self._change(org, request_key, lambda account: put)
+
+    def set(self, org: str, remaining: str, request_key: str) -> dict[str, Any]:
+        """What is left from now on, or `unlimited`. The same request key sets once."""
+        if remaining == UNLIMITED:
+            self._end(org)
+            return self.show(org)
+        wanted = _dollars("remainingUSD", remaining)
+        return self._change(
+            org, request_key, lambda account: wanted - (account.available if account else Decimal(0))
+        )
+
+    def _change(self, org: str, request_key: str, amount: Any) -> dict[str, Any]:
+        if not request_key.isprintable() or not 0 < len(request_key) <= LONGEST_KEY:
+            raise _invalid("requestKey", f"must be 1 to {LONGEST_KEY} printable characters")
+        name = credits_id(org)
+        for _ in range(MOST_TRIES):
+            if self.accounts.entry(name, request_key) is not None:
+                return self.show(org)
+            account, now = self.accounts.account(name), self.clock.now()
+            change: Decimal = amount(account)
+            entry = Entry(name, request_key, change, now)
+            try:
+                self.accounts.put_in(account, opened(org, change), entry, now)
+            except ConditionFailed as lost:
+                if not lost.current.get(2, {"there": True}):
+                    raise _no_organization(org) from None
+                continue
+            return self.show(org)
+        raise Refusal("Conflict", f"the credits of {org!r} are being changed by others; try again")
+
+    def _end(self, org: str) -> None:
+        for _ in range(MOST_TRIES):
+            account = self.accounts.account(credits_id(org))
+            if account is None or account.closed:
+                return
+            try:
+                self.accounts.end_credits(account, self.clock.now())
+            except ConditionFailed:
+                continue
+            return
+        raise Refusal("Conflict", f"the credits of {org!r} are being changed by others; try again")
+
+
+def opened(org: str, amount: Decimal) -> Account:
+    """The account of an organization whose credits begin to count."""
+    return Account(credits_id(org), CREDITS, org, org, amount, available=amount)
+
+
+def _dollars(field: str, text: str) -> Decimal:
+    if _AMOUNT.fullmatch(text) is None or Decimal(text) > MOST_DOLLARS:
+        raise _invalid(
+            field, f'must be an amount of US dollars such as "25.00", at most {dollars(MOST_DOLLARS)}'
+        )
+    return Decimal(text)
+
+
+def _invalid(field: str, message: str) -> Refusal:
+    return Refusal("Invalid", f"{field} {message}", causes=(Cause(field, message),))
+
+
+def _no_organization(org: str) -> Refusal:
+    message = f"there is no organization {org!r}; make it first with CreateOrganization"
+    return Refusal("NotFound", message, kind="Organization", name=org)
