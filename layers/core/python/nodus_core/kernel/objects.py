@@ -207,7 +207,8 @@ class Run:
     `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled;
     `sandboxes`, `rounds` and `calls` count steps of their kind;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
-    `selection` is the model choice of the turn (JSON text of the target and how it was chosen).
+    `selection` is the model choice of the turn (JSON text of the target and how it was chosen); `left_out` is the
+    number of the conversation's oldest messages of tool results that no call repeats any more.
     """
 
     uid: str
@@ -226,6 +227,7 @@ class Run:
     cut_rounds: int = 0
     open: frozenset[str] = frozenset()
     selection: str | None = None
+    left_out: int = 0
     usage: Usage = Usage()
     lifetime: str = "turn"
     attention: tuple[Attention, ...] = ()
