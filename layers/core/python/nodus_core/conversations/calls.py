@@ -11,7 +11,7 @@ from nodus_core.conversations.transcript import tool_results
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import CUT, Ask, is_up
+from nodus_core.kernel.decide import CUT, Ask, is_up, room
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
@@ -44,12 +44,13 @@ class CallPlan:
 def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool) -> CallPlan:
     """The plan for a fresh reply; what does not fit into one commit is placed by the next ones.
 
-    Calls beyond `MOST_CALLS` become no steps; the transcript refuses them.
+    Calls beyond `MOST_CALLS`, or the journal's room, become no steps; the transcript refuses them.
     """
     first = session.open_run.calls
+    most = min(MOST_CALLS, room(session.conversation, session.open_run))
     plans = tuple(
         PlannedCall(ids.call_key(parent.number, index), call.name, first + index + 1)
-        for index, call in enumerate(reply.message.calls[:MOST_CALLS])
+        for index, call in enumerate(reply.message.calls[:most])
     )
     if session.is_overdue():
         return CallPlan(plans)

@@ -13,8 +13,13 @@ from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.transcript import Transcript, read_transcript
 from nodus_core.conversations.turns import MESSAGE_LIMIT, wait_until
-from nodus_core.inference import pricing
-from nodus_core.inference.errors import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
+from nodus_core.inference import pricing, window
+from nodus_core.inference.errors import (
+    ContextTooLong,
+    ModelOutcomeUnknown,
+    ModelRefusedRequest,
+    ModelUnavailable,
+)
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.exchange import Usage as ProviderUsage
 from nodus_core.inference.pricing import Measured
@@ -68,7 +73,7 @@ def sealed(session: Session, number: int) -> ModelRequest:
     return ModelRequest(
         target=Selection.of(run).target,
         system=session.context.system,
-        messages=tuple(transcript(session).messages),
+        messages=window.shortened(transcript(session).messages, run.left_out),
         tools=TOOLS,
         max_tokens=session.context.model.max_tokens,
         id_prefix=f"call_{run.turn}_{number}_",
@@ -129,6 +134,8 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
 def _call(session: Session, task: Task, request: ModelRequest) -> Directive | None:
     try:
         reply = attended(session, request)
+    except ContextTooLong as error:
+        return _shorten(session, task, error)
     except ModelRefusedRequest as error:
         fail(session, task, "ModelRequestRefused", str(error), ZERO)
         return None
@@ -139,6 +146,16 @@ def _call(session: Session, task: Task, request: ModelRequest) -> Directive | No
         return None
     _record(session, task, request, reply)
     return None
+
+
+def _shorten(session: Session, task: Task, error: ContextTooLong) -> None:
+    """Makes the call again without the oldest results; without any left to leave out, the turn ends."""
+    left_out = window.further(transcript(session).messages, session.open_run.left_out)
+    if left_out == session.open_run.left_out or task.attempt >= MOST_ATTEMPTS:
+        fail(session, task, "ContextWindowExceeded", str(error), None if task.resent else ZERO)
+        return
+    log.warning("run %s: %s; %s messages of results are left out", task.run, error, left_out)
+    session.retake(task, resent=False, left_out=left_out)
 
 
 def wait_for_model(
@@ -224,7 +241,14 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
             result=Result(text=session.keep(reply.message.text), is_error=True, error="ModelRefused"),
         )
     try:
-        session.record(Changes(settled=(done, *plan.refused), begun=plan.begun, commands=plan.commands))
+        session.record(
+            Changes(
+                settled=(done, *plan.refused),
+                begun=plan.begun,
+                commands=plan.commands,
+                left_out=_left_out_after(session, request, reply),
+            )
+        )
     except ConditionFailed:
         cut_reply(session, done)
         return
@@ -233,6 +257,14 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
     if plan.begun:
         commands.ring(session)
     calls.hear(session)
+
+
+def _left_out_after(session: Session, request: ModelRequest, reply: ModelReply) -> int:
+    """How many messages of results the calls after this reply leave out."""
+    run = session.open_run
+    if not window.is_full(credible(request, reply.usage), request.target.context_window):
+        return run.left_out
+    return window.further(transcript(session).messages, run.left_out)
 
 
 def settled_call(session: Session, task: Task, request: ModelRequest, reply: ModelReply) -> Task:

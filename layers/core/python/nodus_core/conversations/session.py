@@ -167,11 +167,18 @@ class Session:
         self.run = self.ports.journal.steps.cut(self.fence, self.open_run, tasks)
         self._follow(tasks)
 
-    def retake(self, task: Task, *, resent: bool) -> Task:
-        """Claims a further attempt of an open task, counted as resent where the one before may have run."""
+    def retake(self, task: Task, *, resent: bool, left_out: int | None = None) -> Task:
+        """Claims a further attempt of an open task, counted as resent where the one before may have run.
+
+        `left_out`: so many messages of results are left out of it, and of all later calls.
+        """
         again = replace(
             task, attempt=task.attempt + 1, resent=task.resent + (1 if resent else 0), claim=self.claim()
         )
+        if left_out is not None:
+            self.run = replace(
+                self.open_run, left_out=left_out
+            )  # written with the retake, over the version it had
         self._replace(task, again, *self._shows(None))
         self.fresh.add(again.key)
         return again

@@ -85,6 +85,7 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
         available=head.cap - head.spent,
         created_at=now,
         selection=_configured(session),
+        left_out=_left_out_before(session, decision.number),
     )
     status = projection.working(session.object.status, turn)
     session.conversation = session.ports.journal.turns.open_turn(
@@ -92,6 +93,12 @@ def open_turn(session: Session, decision: OpenTurn) -> None:
     )
     session.run, session.turn, session.tasks = run, turn, {}
     session.transcript = None
+
+
+def _left_out_before(session: Session, turn: int) -> int:
+    """What the calls of the turn before left out, this one's do as well."""
+    before = session.ports.journal.run(ids.run_id(session.conversation.id, turn - 1)) if turn > 1 else None
+    return before.left_out if before else 0
 
 
 def _configured(session: Session) -> str | None:

@@ -4,6 +4,7 @@
 """
 
 from nodus_core.inference.errors import (
+    ContextTooLong,
     ModelNotOffered,
     ModelOutcomeUnknown,
     ModelRefusedRequest,
@@ -30,6 +31,7 @@ from nodus_core.inference.wires.calls import cut_text
 __all__ = [
     "DEFAULT_MAX_TOKENS",
     "AssistantMessage",
+    "ContextTooLong",
     "LongPrompt",
     "Message",
     "ModelNotOffered",

@@ -2,6 +2,7 @@
 
 ModelUnavailable (RetryableError)     certainly no reply: wait `retry_after`, then the same call again (FLD-04)
 ModelRefusedRequest (TerminalError)   the provider said no; the same call would be refused again
+└── ContextTooLong                    because the conversation is longer than the model reads
 ModelOutcomeUnknown (NodusError)      sent, but no whole reply came back: it may have run and may be billed
 ModelNotOffered (TerminalError)       the catalogue has no such model for this choice; nothing was sent
 
@@ -31,6 +32,10 @@ class ModelRefusedRequest(TerminalError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ContextTooLong(ModelRefusedRequest):
+    """The conversation has more tokens than the model's window holds; a shorter one would be taken."""
 
 
 class ModelOutcomeUnknown(NodusError):

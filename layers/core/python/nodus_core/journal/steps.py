@@ -35,7 +35,8 @@ class Changes:
 
     `settled` are final tasks, in the order in which they are observed, and those to be held because their outcome
     is not known; `begun` are tasks that start now, and `again` held ones that get a further attempt, both with
-    their `commands`; `selection` is the model choice that the turn has got by them.
+    their `commands`; `selection` is the model choice that the turn has got by them, `left_out` the number of
+    messages of results that calls leave out from now on.
     """
 
     settled: Sequence[Task] = ()
@@ -43,6 +44,7 @@ class Changes:
     again: Sequence[Task] = ()
     commands: Sequence[Command] = ()
     selection: str | None = None
+    left_out: int = 0
     more: Sequence[Operation] = ()
 
 
@@ -131,7 +133,12 @@ class Steps:
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
         after = begin(settle(run, changes.settled), changes.begun)
-        after = replace(after, version=run.version + 1, selection=changes.selection or run.selection)
+        after = replace(
+            after,
+            version=run.version + 1,
+            selection=changes.selection or run.selection,
+            left_out=max(changes.left_out, run.left_out),
+        )
         head = Put(
             stored(run_key(run.uid), after),
             when=both(fence.on_run, Equals("version", run.version), stopped),

@@ -308,12 +308,13 @@ def _next_round(view: View, run: Run, last: Task) -> Decision:
     was_cut = last.result is not None and last.result.error == CUT
     if was_cut and run.cut_rounds >= MOST_CUT_REPLIES:
         return _finish(view, TurnState.FAILED, "OutputLimitReached")
-    if view.conversation.steps + run.seq >= MOST_STEPS - RESERVED_STEPS:
+    more = bool(last.calls) or was_cut
+    if (more or _called_in_vain(last)) and room(view.conversation, run) == 0:
         return _failed("JournalLimitReached")
     if not is_up(view.sandbox) and any(_never_began(view.tasks.get(call.key)) for call in last.calls):
         # Only now: calls that were written for files that are gone must not meet an empty sandbox.
         return _another_sandbox(run)
-    if last.calls or was_cut:
+    if more:
         return Ask(run.rounds + 1, None)
     return _finish(view, TurnState.COMPLETED, None)
 
@@ -327,6 +328,16 @@ def _finish(view: View, state: TurnState, reason: str | None) -> FinishTurn:
 def _failed(reason: str) -> FinishTurn:
     """No later turn could do better (no sandbox, no room in the journal): the conversation ends."""
     return FinishTurn(TurnState.FAILED, ends=True, reason=reason)
+
+
+def _called_in_vain(last: Task) -> bool:
+    """Whether a reply made calls of which none became a step, for want of room: it has no answer then."""
+    return last.result is not None and last.result.text is None and not last.calls
+
+
+def room(conversation: Conversation, run: Run) -> int:
+    """Steps that may still be added before those that the end of a run needs (NOD-078)."""
+    return max(MOST_STEPS - RESERVED_STEPS - conversation.steps - run.seq - len(run.open), 0)
 
 
 def is_up(sandbox: Sandbox | None) -> bool:

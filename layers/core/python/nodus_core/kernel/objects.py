@@ -209,7 +209,8 @@ class Run:
     `version` grows with every commit on the run, so that two writers never build on the same state; `seq` numbers the observations without a gap; `open` are the tasks that have begun and not settled, held ones among them;
     `sandboxes`, `rounds` and `calls` count steps of their kind;
     `available` is what may still be reserved (conditions cannot add), `spent` what was booked, in USD;
-    `selection` is the model choice of the turn (JSON text of the target and how it was chosen); `purse` is what
+    `selection` is the model choice of the turn (JSON text of the target and how it was chosen); `left_out` is the
+    number of the conversation's oldest messages of tool results that no call repeats any more; `purse` is what
     budgets and credits have handed to it, None where none were asked.
     """
 
@@ -229,6 +230,7 @@ class Run:
     cut_rounds: int = 0
     open: frozenset[str] = frozenset()
     selection: str | None = None
+    left_out: int = 0
     usage: Usage = Usage()
     lifetime: str = "turn"
     attention: tuple[Attention, ...] = ()

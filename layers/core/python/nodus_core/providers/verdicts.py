@@ -11,6 +11,7 @@ from typing import Any
 
 from nodus_core.inference.errors import (
     LONGEST_RETRY_AFTER_S,
+    ContextTooLong,
     ModelOutcomeUnknown,
     ModelRefusedRequest,
     ModelUnavailable,
@@ -47,12 +48,18 @@ _EXHAUSTED = frozenset(
 )
 """Words for a quota that waiting does not fill again."""
 
+_TOO_LONG = re.compile(
+    r"prompt is too long|context[ _]length|context[ _]window|maximum context|input is too long|too many tokens"
+    r"|exceeds? (?:the )?(?:model's )?(?:maximum|limit) .{0,40}tokens",
+    re.IGNORECASE,
+)
+"""What providers say of a conversation that does not fit into the model; there is no common word for it."""
+
 _ADVICE = {
     401: "check the key",
     402: "check the account's billing",
     403: "check what the key may do",
     404: "check the model's id and the base address",
-    413: "the conversation is too large for this provider",
 }
 
 _KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai|scripted)[-_][\w*.-]{6,}|Bearer\s+\S+", re.IGNORECASE)
@@ -90,6 +97,8 @@ def status_error(
         where = scene.clean(headers.get("location", "somewhere else"))
         advice = f"redirects are not followed: it points to {where}; set the base address to the final one"
         return ModelRefusedRequest(f"{said} ({advice})", status)
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(" ".join((reason, *words)))):
+        return ContextTooLong(f"{said} (the conversation is too long for this model)", status)
     advice = _ADVICE.get(status)
     return ModelRefusedRequest(f"{said} ({advice} of endpoint {scene.endpoint})" if advice else said, status)
 

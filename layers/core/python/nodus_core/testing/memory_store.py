@@ -2,8 +2,10 @@
 
 import copy
 import threading
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
+from itertools import islice
 from typing import Any, cast
 
 from nodus_core.journal import wellformed
@@ -39,6 +41,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: dict[Key, Row] = {}
+        self._names: dict[str, list[str]] = {}  # of each partition, in order
+        self._due: set[Key] = set()
         self._tokens: dict[str, Transaction] = {}
         self._lock = threading.RLock()
         self.commits: list[Transaction] = []
@@ -66,12 +70,23 @@ class MemoryStore:
                 if not isinstance(operation, Check)
             }
             for key, row in after.items():
-                if row is None:
-                    self._rows.pop(key, None)
-                else:
-                    self._rows[key] = row
+                self._keep(key, row)
             self._tokens[token] = transaction
             self.commits.append(transaction)
+
+    def _keep(self, key: Key, row: Row | None) -> None:
+        names = self._names.setdefault(key.pk, [])
+        if row is not None and "dueShard" in row and "dueAt" in row:
+            self._due.add(key)
+        else:
+            self._due.discard(key)
+        if row is None:
+            if self._rows.pop(key, None) is not None:
+                names.remove(key.sk)
+            return
+        if key not in self._rows:
+            insort(names, key.sk)
+        self._rows[key] = row
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
         with self._lock:
@@ -87,22 +102,25 @@ class MemoryStore:
         newest_first: bool = False,
     ) -> Page:
         with self._lock:
-            names = sorted(
-                (key.sk for key in self._rows if key.pk == pk and key.sk.startswith(prefix)),
-                reverse=newest_first,
-            )
-            if after is not None:
-                names = [name for name in names if (name < after if newest_first else name > after)]
-            chosen = names[:limit]
+            known = self._names.get(pk, [])
+            if newest_first:
+                end = len(known) if after is None else bisect_left(known, after)
+                names: Iterable[str] = reversed(known[:end])
+            else:
+                start = bisect_left(known, prefix) if after is None else bisect_right(known, after)
+                names = islice(known, start, None)
+            found = list(islice((name for name in names if name.startswith(prefix)), limit + 1))
+            chosen = found[:limit]
             rows = tuple(copy.deepcopy(self._rows[Key(pk, name)]) for name in chosen)
-        return Page(rows, chosen[-1] if len(names) > limit else None)
+        return Page(rows, chosen[-1] if len(found) > limit else None)
 
     def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
         with self._lock:
+            rows = [(key, self._rows[key]) for key in self._due]
             found = sorted(
                 (row["dueAt"], key.pk, key.sk)
-                for key, row in self._rows.items()
-                if row.get("dueShard") == shard and "dueAt" in row and row["dueAt"] <= until
+                for key, row in rows
+                if row["dueShard"] == shard and row["dueAt"] <= until
             )
         return [Key(pk, sk) for _, pk, sk in found[:limit]]
 
