@@ -1,12 +1,13 @@
 """Messages to runs over REST: what is accepted, what a sender is told, what is refused (NOD-179 … NOD-184)."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from nodus_core.access.door import Place
 from nodus_core.conversations.messages import Accepted
-from nodus_core.inference.exchange import UserMessage
+from nodus_core.inference.exchange import Usage, UserMessage
 from nodus_core.kernel.errors import RetryableError
 from nodus_core.kernel.states import InputState
 from nodus_core.resources.message import Message
@@ -89,7 +90,7 @@ def test_from_the_answer_to_a_sender_on_a_run_does_not_show_that_it_waits(rest: 
 
 @pytest.mark.req("NOD-138", "NOD-165")
 def test_follow_ups_share_one_cap() -> None:
-    rest = Rest(plays([says("done")]))
+    rest = Rest(plays([replace(says("done"), usage=Usage(100, 400))]))
     rest.agent(perRunMaxCostUSD="0.0114", model={"access": "OnDemand", "name": "m"})
     rest.run(keepAlive=True)
     for number in range(6):
