@@ -27,6 +27,7 @@ from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import FakeClock
+from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import ScriptedModels, says
 from nodus_core.testing.scripted_sandbox import ScriptedSandboxes, exited
 
@@ -119,10 +120,10 @@ class RoundModels(ScriptedModels):
         super().__init__(lambda _, number: _reply(number, rounds))
         self._asked = asked
 
-    def call(self, request: ModelRequest) -> ModelReply:
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
         if request.target.family != "router":
             self._asked()
-        return super().call(request)
+        return super().call(request, key)
 
 
 class Loop:
@@ -152,7 +153,17 @@ class Loop:
         self._admit(self._clock.now())
         models = RoundModels(self._rounds, self._asked)
         sandboxes, clock = self._sandboxes, self._clock
-        ports = Ports(self._journal, self._payloads, models, sandboxes, sandboxes, clock, FreshIds(), {})
+        ports = Ports(
+            journal=self._journal,
+            payloads=self._payloads,
+            models=models,
+            tasks=sandboxes,
+            bell=sandboxes,
+            clock=clock,
+            ids=FreshIds(),
+            vault=MemoryVault(),
+            link={},
+        )
         directive = Worker(ports).advance(self.name, 1, lambda: 900.0)
         if directive.next != "done" or len(models.requests) != self._rounds + 1:
             raise RuntimeError(f"run {self.name} stopped after {len(models.requests)} rounds: {directive}")

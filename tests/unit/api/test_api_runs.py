@@ -143,7 +143,6 @@ def test_a_template_is_used_where_the_project_has_no_agent_of_that_name(rest: Re
 
 NOT_YET_IN_A_RUN: list[tuple[dict[str, Any], str]] = [
     ({"group": "g", "taskKey": "a", "dependsOn": ["b"]}, "spec.group"),
-    ({"model": {"access": "BYOK", "name": "m", "apiKeySecret": "s"}}, "spec.model"),
     ({"model": {"access": "OnDemand", "name": "endpoint/my-ep"}}, "spec.model"),
 ]
 NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
@@ -155,7 +154,6 @@ NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
         "spec.network.egress.policy",
     ),
     ({"image": "public.ecr.aws/docker/library/python:3.12"}, "spec.image"),
-    ({"model": {"access": "BYOK", "name": "m", "apiKeySecret": "s"}}, "BYOK"),
 ]
 
 

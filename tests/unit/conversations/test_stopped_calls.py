@@ -19,13 +19,13 @@ class SlowModels(ScriptedModels):
         self._then = then
         self._router = router
 
-    def call(self, request: ModelRequest) -> ModelReply:
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
         if (request.target.family == "router") is not self._router:
-            return super().call(request)
+            return super().call(request, key)
         self._then()
         assert self.let_go.wait(30), "nobody let the call go"
         self.answered.set()
-        return super().call(request)
+        return super().call(request, key)
 
 
 @pytest.mark.req("NOD-045", "NOD-127", "NOD-128", "NOD-177")

@@ -116,6 +116,7 @@ class Core:
                 bell=WebSocketBell(connections(endpoints.connections)),
                 clock=self.clock,
                 ids=self.ids,
+                vault=self.vault,
                 link={"NODUS_LINK_HTTP": endpoints.link_http, "NODUS_LINK_WS": endpoints.link_ws},
             )
         )

@@ -12,6 +12,7 @@ from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT, Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.availability import check_available
 from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.own_keys import check_own_key
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import (
     MOST_TRIES,
@@ -22,6 +23,9 @@ from nodus_core.conversations.shelf import (
     exists,
     key_of,
 )
+from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
+from nodus_core.inference.own_keys import WIRES
+from nodus_core.inference.target import OwnKey
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
@@ -134,10 +138,14 @@ class Admission:
         fixed = with_moment(manifest.spec, now)
         agent = self._agent(place, spec.agent)
         check_available(manifest.name, spec, spec.agent, agent.spec)
+        key, model = key_of(place, KIND, manifest.name), _choice(spec.model or agent.spec.model)
+        if model.own_key is not None:
+            field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
+            check_own_key(self.shelf.journal, key, model.wire, model.own_key, field)
         cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
         put = partial(self.shelf.payloads.put, Scope(place.org, uid))
         obj = Object(
-            key=key_of(place, KIND, manifest.name),
+            key=key,
             uid=uid,
             version=next_version(0, now),
             generation=1,
@@ -248,9 +256,14 @@ def _context(agent: _Agent, run: AgentRunSpec) -> Context:
 def _choice(model: ModelSpec | None) -> ModelChoice:
     if model is None:
         return ModelChoice("Nodus")
-    choice = ModelChoice(model.access, model.name, tuple(model.families or ()))
-    return (
-        choice
-        if model.max_tokens is None
-        else ModelChoice(choice.access, choice.name, choice.families, model.max_tokens)
+    own_key = None
+    if model.api_key_secret is not None:
+        own_key = OwnKey(model.api_key_secret, model.api_key_field, model.base_url)
+    return ModelChoice(
+        access=model.access,
+        name=model.name,
+        families=tuple(model.families or ()),
+        max_tokens=DEFAULT_MAX_TOKENS if model.max_tokens is None else model.max_tokens,
+        wire=WIRES[model.protocol or "Anthropic"],
+        own_key=own_key,
     )

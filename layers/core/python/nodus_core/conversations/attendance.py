@@ -15,14 +15,14 @@ LAST_LOOK_S = 3.0
 log = logging.getLogger(__name__)
 
 
-def attended(session: Session, request: ModelRequest) -> ModelReply | None:
-    """The reply; None when the run was stopped before it came. Raises what the call raises.
+def attended(session: Session, request: ModelRequest, key: str | None = None) -> ModelReply | None:
+    """The reply to a call, made with the user's own `key` if there is one; None when the run was stopped before it came. Raises what the call raises.
 
     A call that was stopped is left to itself: its connection ends at its own time limit, its reply is not heard, and
     what it has cost stays unknown.
     """
     call: Future[ModelReply] = Future()
-    threading.Thread(target=_make, args=(session, request, call), name="model-call", daemon=True).start()
+    threading.Thread(target=_make, args=(session, request, key, call), name="model-call", daemon=True).start()
     interval = FIRST_LOOK_S
     while not wait([call], timeout=interval).done:
         if _is_stopped(session):
@@ -32,9 +32,9 @@ def attended(session: Session, request: ModelRequest) -> ModelReply | None:
     return call.result()
 
 
-def _make(session: Session, request: ModelRequest, call: Future[ModelReply]) -> None:
+def _make(session: Session, request: ModelRequest, key: str | None, call: Future[ModelReply]) -> None:
     try:
-        call.set_result(session.ports.models.call(request))
+        call.set_result(session.ports.models.call(request, key))
     except BaseException as error:  # noqa: BLE001 - whatever it is, the worker raises it
         call.set_exception(error)
 

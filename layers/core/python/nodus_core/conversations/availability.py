@@ -36,9 +36,7 @@ def _of_model(run: AgentRunSpec, agent_name: str, agent: AgentSpec) -> Iterator[
         return
     field = "spec.model" if own else "spec.agent"
     where = "" if own else f"names agent {agent_name!r}, whose "
-    if model.access == "BYOK":
-        yield Cause(field, f"{where}access BYOK is not available yet: use Nodus or OnDemand", _REASON)
-    elif _is_endpoint(model):
+    if _is_endpoint(model):
         yield Cause(field, f"{where}endpoint/NAME is not available yet: name a catalogue model", _REASON)
 
 

@@ -137,7 +137,9 @@ def settle(session: Session, settled: tuple[Task, ...]) -> None:
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
     claim = rounds.round_claim(session, after.round, rounds.sealed(session, after.round))
-    begun = (claim,) if funding.is_secured(session, claim.reserved or ZERO) else ()
+    # What this invocation has no time to make, it does not claim: the next one would take it for made.
+    in_time = session.remaining() >= rounds.CALL_TIME_S
+    begun = (claim,) if in_time and funding.is_secured(session, claim.reserved or ZERO) else ()
     session.record(Changes(settled=settled, begun=begun))
 
 

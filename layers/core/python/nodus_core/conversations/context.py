@@ -4,17 +4,23 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
+from nodus_core.inference.target import OwnKey, Wire
 from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """`spec.model` as admitted. `name` is None for managed routing, `max_tokens` bounds each reply."""
+    """`spec.model` as admitted. `name` is None for managed routing, `max_tokens` bounds each reply.
+
+    `own_key` stands for access BYOK, and `wire` is then the provider's.
+    """
 
     access: str
     name: str | None = None
     families: tuple[str, ...] = ()
     max_tokens: int = DEFAULT_MAX_TOKENS
+    wire: Wire = "anthropic"
+    own_key: OwnKey | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class Context:
                 name=model.get("name"),
                 families=tuple(model.get("families", ())),
                 max_tokens=model.get("max_tokens", DEFAULT_MAX_TOKENS),
+                wire=model.get("wire", "anthropic"),
+                own_key=OwnKey(**model["own_key"]) if model.get("own_key") else None,
             ),
             **known,
         )

@@ -1,5 +1,6 @@
 """Cooling times: when a provider asks one call to wait, all calls with that endpoint and key do (FLD-04)."""
 
+import json
 from datetime import timedelta
 
 from nodus_core.conversations.session import Session
@@ -15,7 +16,7 @@ _SHARES = 2**32
 
 def left(session: Session, target: Target) -> float | None:
     """Seconds until a call to the target may be made; None: now."""
-    cooling = session.ports.journal.cooling(session.ports.models.gate(target))
+    cooling = session.ports.journal.cooling(_gate(session, target))
     if cooling is None:
         return None
     seconds = (cooling.until - session.ports.clock.now()).total_seconds()
@@ -26,7 +27,16 @@ def cool(session: Session, target: Target, seconds: float) -> None:
     """Lets all calls with the target's endpoint and key wait, whichever run and worker makes them."""
     now = session.ports.clock.now()
     until = now + timedelta(seconds=seconds)
-    session.ports.journal.coolings.cool(Cooling(session.ports.models.gate(target), until), now)
+    session.ports.journal.coolings.cool(Cooling(_gate(session, target), until), now)
+
+
+def _gate(session: Session, target: Target) -> str:
+    """The endpoint and key that the target's calls share; one's own key is that of a Secret of the run's project."""
+    own = target.own_key
+    if own is None:
+        return session.ports.models.gate(target)
+    place = session.object.key
+    return ids.digest(json.dumps([place.org, place.project, own.secret, own.field, target.endpoint]))
 
 
 def spread(task: Task, seconds: float) -> float:

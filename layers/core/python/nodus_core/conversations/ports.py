@@ -11,6 +11,7 @@ from nodus_core.inference.target import Target
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Bell, Clock, Ids, SandboxTasks
+from nodus_core.journal.vault import Vault
 from nodus_core.resources.families import Family
 
 
@@ -33,8 +34,8 @@ class Models(Protocol):
         """A name of the endpoint and key that the target's calls share: those wait together (FLD-04)."""
         ...
 
-    def call(self, request: ModelRequest) -> ModelReply:
-        """One call. Raises the errors of `inference.errors`."""
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
+        """One call; with the user's own `key` where the target asks for one. Raises the errors of `inference.errors`."""
         ...
 
 
@@ -49,6 +50,7 @@ class Ports:
     bell: Bell
     clock: Clock
     ids: Ids
+    vault: Vault
     link: Mapping[str, str]
 
 

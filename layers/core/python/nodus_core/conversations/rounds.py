@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from nodus_core.conversations import calls, commands, cooling, funding
 from nodus_core.conversations.attendance import attended
+from nodus_core.conversations.own_keys import OwnKeys
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
@@ -22,6 +23,7 @@ from nodus_core.inference.errors import (
 )
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.exchange import Usage as ProviderUsage
+from nodus_core.inference.own_keys import UnusableKey
 from nodus_core.inference.pricing import Measured
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
@@ -86,6 +88,8 @@ def reserve(session: Session, request: ModelRequest, measured: Measured | None =
     Where a price is unknown it may cost anything: all that is left is reserved, and booked. `measured` is what an
     earlier request of the same conversation to the same model held, if it was counted.
     """
+    if request.target.own_key is not None:
+        return ZERO  # the user's account pays, and nothing is capped here (NOD-121)
     bound = pricing.upper_bound(request, measured)
     return session.open_run.available if bound is None else bound
 
@@ -97,7 +101,7 @@ def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
         key=ids.round_key(number),
         kind=TaskKind.MODEL,
         state=TaskState.RUNNING,
-        guarantee=Guarantee.AT_LEAST_ONCE,
+        guarantee=Guarantee.AT_MOST_ONCE if request.target.own_key else Guarantee.AT_LEAST_ONCE,
         number=number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
@@ -110,6 +114,9 @@ def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
 def ask(session: Session, number: int, task: Task | None) -> Directive | None:
     """Makes the model call of a round and records its reply."""
     if session.remaining() < CALL_TIME_S:
+        if task is not None and task.key in session.fresh:
+            # Claimed and not made: whoever takes it up must not think that it was.
+            session.let_go(task, session.object.status)
         return AGAIN
     request = None
     if task is None:
@@ -120,6 +127,9 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
             return blocked
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
+        if task.claim is not None and task.guarantee is Guarantee.AT_MOST_ONCE:
+            leave_uncertain(session, task, "Its worker died before it could record a reply.")
+            return None
         if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
             return _hold(session, task, seconds)
         if task.attempt >= MOST_ATTEMPTS:
@@ -132,14 +142,23 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
 
 
 def _call(session: Session, task: Task, request: ModelRequest) -> Directive | None:
+    own_keys = OwnKeys(session.ports.journal, session.ports.vault)
     try:
-        reply = attended(session, request)
+        key = own_keys.read(session.object.key, request.target)
+        session.fresh.discard(task.key)  # from here on it may have been made, whatever becomes of this worker
+        reply = attended(session, request, key)
+    except UnusableKey as error:
+        fail(session, task, "ApiKeyUnusable", str(error), ZERO)
+        return None
     except ContextTooLong as error:
         return _shorten(session, task, error)
     except ModelRefusedRequest as error:
         fail(session, task, "ModelRequestRefused", str(error), ZERO)
         return None
     except (ModelUnavailable, ModelOutcomeUnknown) as error:
+        if isinstance(error, ModelOutcomeUnknown) and task.guarantee is Guarantee.AT_MOST_ONCE:
+            leave_uncertain(session, task, str(error))
+            return None
         return wait_for_model(session, task, error)
     if reply is None:
         session.reload()  # what was decided before the stop marker holds no longer
@@ -158,6 +177,19 @@ def _shorten(session: Session, task: Task, error: ContextTooLong) -> None:
     session.retake(task, resent=False, left_out=left_out)
 
 
+def leave_uncertain(session: Session, task: Task, why: str) -> None:
+    """A call on the user's account that may have been made: it is not made again, and a person is asked (NOD-123)."""
+    log.warning("model call %s/%s: its outcome is not known: %s", task.run, task.key, why)
+    unknown = replace(
+        task,
+        state=TaskState.UNCERTAIN,
+        finished_at=session.ports.clock.now(),
+        cost=ZERO,
+        result=Result(text=session.keep(why), is_error=True, error="OutcomeUnknown"),
+    )
+    session.record(Changes(settled=(unknown,)))
+
+
 def wait_for_model(
     session: Session, task: Task, error: ModelUnavailable | ModelOutcomeUnknown
 ) -> Directive | None:
@@ -173,7 +205,7 @@ def wait_for_model(
     delay += cooling.spread(task, delay)
     # Shown on the step while it is tried again: what keeps it, and how often it was tried.
     task = replace(task, result=Result(text=session.keep(str(error)), is_error=True, error=UNAVAILABLE))
-    if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
+    if _waits_here(session, task, delay):
         session.ports.clock.sleep(_until_deadline(session, delay))
         if not session.is_overdue():
             session.retake(task, resent=may_have_run)
@@ -190,6 +222,12 @@ def _delay(task: Task, error: ModelUnavailable | ModelOutcomeUnknown) -> float:
     return min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
 
 
+def _waits_here(session: Session, task: Task, delay: float) -> bool:
+    """Whether the worker sits the delay out. Not with a claim that its death would make uncertain."""
+    own = task.guarantee is Guarantee.AT_MOST_ONCE
+    return not own and delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S)
+
+
 def _hold(session: Session, task: Task, seconds: float) -> Directive | None:
     """Another call with this endpoint and key was asked to wait: this one waits too, and is not made."""
     waited = (session.ports.clock.now() - task.started_at).total_seconds()
@@ -199,7 +237,7 @@ def _hold(session: Session, task: Task, seconds: float) -> Directive | None:
         fail(session, task, UNAVAILABLE, text, ZERO if nobody_made_it and not task.resent else None)
         return None
     delay = seconds + cooling.spread(task, seconds)
-    if delay <= min(LONGEST_INLINE_WAIT_S, session.remaining() - CALL_TIME_S):
+    if _waits_here(session, task, delay):
         session.ports.clock.sleep(_until_deadline(session, delay))
         if not session.is_overdue():
             return None
@@ -279,7 +317,7 @@ def settled_call(session: Session, task: Task, request: ModelRequest, reply: Mod
         task,
         state=TaskState.COMPLETED,
         finished_at=session.ports.clock.now(),
-        cost=cost,
+        cost=ZERO if request.target.own_key else cost,
         usage=Usage(usage.prompt_tokens, usage.output_tokens) if usage else None,
     )
 

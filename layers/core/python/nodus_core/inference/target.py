@@ -35,13 +35,27 @@ class LongPrompt:
 
 
 @dataclass(frozen=True)
+class OwnKey:
+    """A call with the user's own key: the project's Secret that holds it, and in which field.
+
+    `field` None: the Secret's only one, or the one that the wire's name stands for. `base_url` None: the
+    provider's public address.
+    """
+
+    secret: str
+    field: str | None = None
+    base_url: str | None = None
+
+
+@dataclass(frozen=True)
 class Target:
     """One model at one endpoint.
 
     `model` is the id that the provider knows, `name` the one that people chose and see (`shown_name` adds
     the mark of scripted models). `family` bounds who may read thinking blocks again (FLD-02). `endpoint`
     names the credential. `context_window` and `max_output` are in tokens, None when unknown.
-    `limit_field` is how the `openai` wire calls the output limit.
+    `limit_field` is how the `openai` wire calls the output limit. With `own_key` the user's account pays, and
+    a call is never made twice for one that may have been made.
     """
 
     wire: Wire
@@ -55,6 +69,7 @@ class Target:
     max_output: int | None = None
     scripted: bool = False
     limit_field: LimitField = "max_tokens"
+    own_key: OwnKey | None = None
 
     @property
     def shown_name(self) -> str:

@@ -3,6 +3,10 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+OWN_KEYS = "byok"
+"""The entry of the secret that is no endpoint."""
 
 
 class BadCredentials(Exception):
@@ -18,15 +22,27 @@ class Credential:
     scripted: bool = False
 
 
+@dataclass(frozen=True)
+class OwnKeyNetwork:
+    """What the operator allows calls with users' own keys beside public addresses.
+
+    `private_hosts`: host name → address; `certificates`: PEM texts that are trusted for them, too.
+    """
+
+    private_hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    certificates: str | None = None
+
+
 class Credentials(Mapping[str, Credential]):
     """Endpoint name → credential. Its repr names the endpoints only."""
 
-    def __init__(self, credentials: Mapping[str, Credential]) -> None:
+    def __init__(self, credentials: Mapping[str, Credential], own_keys: OwnKeyNetwork | None = None) -> None:
         self._credentials = dict(credentials)
+        self.own_keys = own_keys or OwnKeyNetwork()
 
     @classmethod
     def from_json(cls, text: str) -> "Credentials":
-        """Reads `{"anthropic": {"apiKey", "baseURL"?, "scripted"?}, …}`.
+        """Reads `{"anthropic": {"apiKey", "baseURL"?, "scripted"?}, …, "byok"?: {"privateHosts"?, "certificates"?}}`.
 
         Raises: BadCredentials.
         """
@@ -39,7 +55,8 @@ class Credentials(Mapping[str, Credential]):
             ) from None
         if not isinstance(data, dict):
             raise BadCredentials("the providers' secret must be a JSON object: endpoint name → credential")
-        return cls({name: _credential(name, entry) for name, entry in data.items()})
+        own_keys = _own_key_network(data.pop(OWN_KEYS, {}))
+        return cls({name: _credential(name, entry) for name, entry in data.items()}, own_keys)
 
     @property
     def scripted(self) -> frozenset[str]:
@@ -78,3 +95,27 @@ def _credential(name: str, entry: object) -> Credential:
     if not isinstance(scripted, bool):
         raise BadCredentials(f"providers' secret, {name}.scripted: must be true or false")
     return Credential(key.strip(), base_url, scripted)
+
+
+def _own_key_network(entry: object) -> OwnKeyNetwork:
+    if not isinstance(entry, dict):
+        raise BadCredentials(f"providers' secret, {OWN_KEYS}: must be an object")
+    hosts, certificates = entry.get("privateHosts", {}), entry.get("certificates")
+    if not isinstance(hosts, dict) or not all(
+        isinstance(name, str) and isinstance(address, str) and _is_address(address)
+        for name, address in hosts.items()
+    ):
+        raise BadCredentials(
+            f"providers' secret, {OWN_KEYS}.privateHosts: must be host names and their addresses"
+        )
+    if certificates is not None and not isinstance(certificates, str):
+        raise BadCredentials(f"providers' secret, {OWN_KEYS}.certificates: must be a text in PEM")
+    return OwnKeyNetwork(hosts, certificates)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -29,10 +29,16 @@ _UNSENT = (
 )
 
 
-def http_client(kind: type[httpx2.Client], base_url: str | None, timeouts: Timeouts) -> httpx2.Client:
+def http_client(
+    kind: type[httpx2.Client],
+    base_url: str | None,
+    timeouts: Timeouts,
+    transport: httpx2.BaseTransport | None = None,
+) -> httpx2.Client:
     """A client for one endpoint; `base_url` None is a public one. Used by several threads at once.
 
-    `kind` is the SDK's own client class: it keeps idle connections alive while a model thinks.
+    `kind` is the SDK's own client class: it keeps idle connections alive while a model thinks. With a `transport`
+    nothing of the environment counts.
     """
 
     def begin(request: httpx2.Request) -> None:
@@ -46,7 +52,8 @@ def http_client(kind: type[httpx2.Client], base_url: str | None, timeouts: Timeo
 
     return kind(
         follow_redirects=False,
-        trust_env=not _is_loopback(base_url),
+        trust_env=transport is None and not _is_loopback(base_url),
+        transport=transport,
         timeout=httpx2.Timeout(timeouts.reply, connect=timeouts.connect, pool=timeouts.connect),
         # An answer that unpacks to gigabytes would pass any bound on what came over the wire.
         headers={"Accept-Encoding": "identity"},

@@ -5,15 +5,19 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from nodus_core.inference.errors import ModelRefusedRequest
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target, Wire
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request
 from nodus_core.kernel.ids import digest
-from nodus_core.providers.credentials import Credential, Credentials
-from nodus_core.providers.posting import ConnectionFailure, Sender, Timeouts
+from nodus_core.providers.credentials import Credential, Credentials, OwnKeyNetwork
+from nodus_core.providers.posting import Answer, ConnectionFailure, Sender, Timeouts
 from nodus_core.providers.verdicts import Scene, connection_error, error_inside, status_error, unreadable
+
+if TYPE_CHECKING:
+    from nodus_core.providers.public_network import PublicTransport
 
 
 def _utc_now() -> datetime:
@@ -38,17 +42,17 @@ class HttpModels:
         self._senders: dict[tuple[str, Wire], Sender] = {}
         self._lock = threading.Lock()
 
-    def call(self, request: ModelRequest) -> ModelReply:
-        """Sends the request once.
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
+        """Sends the request once; a target of the user's own with the user's `key`.
 
         Raises: ModelUnavailable, ModelRefusedRequest, ModelOutcomeUnknown; ValueError for messages out of order.
         """
         target = request.target
-        credential = self._credential(target)
+        credential = self._credential(target, key)
         scene = Scene(target.endpoint, target.model, credential.api_key)
         body = encode_request(request)
         try:
-            answer = self._sender(target, credential).send(body)
+            answer = self._send(target, credential, body).without(credential.api_key)
         except ConnectionFailure as failure:
             raise connection_error(scene, failure.cause, sent=failure.sent) from None
         if answer.status != HTTPStatus.OK:
@@ -72,7 +76,21 @@ class HttpModels:
                 sender.close()
             self._senders.clear()
 
-    def _credential(self, target: Target) -> Credential:
+    def _send(self, target: Target, credential: Credential, body: bytes) -> Answer:
+        if target.own_key is None:
+            return self._sender(target, credential).send(body)
+        # Nothing of a user's call is kept for the next one: neither the key nor a connection.
+        sender = _make_own_sender(target.wire, credential, self._timeouts, self._credentials.own_keys)
+        try:
+            return sender.send(body)
+        finally:
+            sender.close()
+
+    def _credential(self, target: Target, key: str | None) -> Credential:
+        if target.own_key is not None:
+            if key is None:
+                raise TypeError(f"a call of {target.name} with the user's own key, without the key")
+            return Credential(key, target.own_key.base_url)
         if target.endpoint not in self._credentials:
             raise ModelRefusedRequest(
                 f"there is no key for endpoint {target.endpoint!r}, which serves {target.name}: "
@@ -88,12 +106,23 @@ class HttpModels:
             return self._senders[key]
 
 
-def _make_sender(wire: Wire, credential: Credential, timeouts: Timeouts) -> Sender:
+def _make_own_sender(
+    wire: Wire, credential: Credential, timeouts: Timeouts, network: OwnKeyNetwork
+) -> Sender:
+    from nodus_core.providers.public_network import PublicTransport  # noqa: PLC0415 - it needs the HTTP stack
+
+    transport = PublicTransport(network.private_hosts, network.certificates)
+    return _make_sender(wire, credential, timeouts, transport)
+
+
+def _make_sender(
+    wire: Wire, credential: Credential, timeouts: Timeouts, transport: "PublicTransport | None" = None
+) -> Sender:
     # Imported here, because the two SDKs take seconds to import and a call needs one of them at most.
     if wire == "anthropic":
         from nodus_core.providers.anthropic_sdk import anthropic_sender  # noqa: PLC0415
 
-        return anthropic_sender(credential, timeouts)
+        return anthropic_sender(credential, timeouts, transport)
     from nodus_core.providers.openai_sdk import openai_sender  # noqa: PLC0415
 
-    return openai_sender(credential, timeouts)
+    return openai_sender(credential, timeouts, transport)

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 
 from nodus_core.conversations.context import ModelChoice
 from nodus_core.inference.catalogue import Catalogue, packaged_catalogue
+from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelReply, ModelRequest
+from nodus_core.inference.own_keys import own_target
 from nodus_core.inference.target import Target
+from nodus_core.kernel.errors import RetryableError
 from nodus_core.providers.credentials import Credentials
 from nodus_core.providers.models import HttpModels
 from nodus_core.providers.posting import Timeouts
@@ -34,6 +37,8 @@ class OfferedModels:
         self._lock = threading.Lock()
 
     def target(self, choice: ModelChoice, family: str | None) -> Target:
+        if choice.own_key is not None:
+            return own_target(choice.name or "", choice.wire, choice.own_key)
         return self._current().catalogue.resolve(choice.access, name=choice.name, family=family)
 
     def families(self, choice: ModelChoice) -> tuple[Family, ...]:
@@ -45,8 +50,12 @@ class OfferedModels:
     def gate(self, target: Target) -> str:
         return self._current().models.gate(target)
 
-    def call(self, request: ModelRequest) -> ModelReply:
-        return self._current().models.call(request)
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
+        try:
+            models = self._current().models
+        except RetryableError as error:
+            raise ModelUnavailable("the providers' secret cannot be read now", error.retry_after) from error
+        return models.call(request, key)
 
     def _current(self) -> _Known:
         secret = self._read_secret()

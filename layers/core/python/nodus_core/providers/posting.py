@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from nodus_core.providers import redaction
+
 
 @dataclass(frozen=True)
 class Timeouts:
@@ -25,6 +27,15 @@ class Answer:
     def text(self) -> str:
         """The body for reading by people; what is no UTF-8 shows as U+FFFD."""
         return self.body.decode("utf-8-sig", errors="replace")
+
+    def without(self, key: str) -> "Answer":
+        """The answer with another text wherever the key stands in it, in whatever spelling."""
+        kept = {name.lower(): redaction.redact(value, key) for name, value in self.headers.items()}
+        return Answer(self.status, kept, redaction.redact_bytes(self.body, key))
+
+
+class NeverSendable(Exception):
+    """The request was not sent, and never can be: where it should go is not allowed, or not who it should be."""
 
 
 class ConnectionFailure(Exception):

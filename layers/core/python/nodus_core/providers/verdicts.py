@@ -18,6 +18,8 @@ from nodus_core.inference.errors import (
 )
 from nodus_core.kernel.errors import NodusError
 from nodus_core.kernel.text import cut
+from nodus_core.providers import redaction
+from nodus_core.providers.posting import NeverSendable
 
 _UNAVAILABLE = frozenset({425, 429, 500, 503, 521, 522, 523, 525, 526, 529, 530})
 """The provider itself says that it did not make this reply, or somebody on the way that it was not reached."""
@@ -77,7 +79,7 @@ class Scene:
 
     def clean(self, text: str) -> str:
         """A provider's text, short, on one line, without anything that looks like a key."""
-        text = text.replace(self.key, "(key)") if self.key else text
+        text = redaction.redact(text, self.key)
         return cut(_KEY.sub("(key)", _CONTROL.sub(" ", text)).strip(), _LONGEST_REASON)
 
 
@@ -105,6 +107,10 @@ def status_error(
 
 def connection_error(scene: Scene, cause: BaseException | None, *, sent: bool) -> NodusError:
     """The error for a call without a whole answer. `sent`: the provider may have got the request."""
+    if isinstance(cause, NeverSendable):
+        return ModelRefusedRequest(
+            f"{scene.endpoint} was not called for {scene.model}: {scene.clean(str(cause))}"
+        )
     why = scene.clean(f"{type(cause).__name__}: {cause}" if cause else "no reason known")
     if sent:
         return ModelOutcomeUnknown(f"{scene.endpoint} gave no whole answer to a call of {scene.model}: {why}")

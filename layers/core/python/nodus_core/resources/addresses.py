@@ -1,11 +1,17 @@
 """Addresses of model providers that users name: public HTTPS only, in every spelling (FLD-13, NOD-116)."""
 
 import ipaddress
+import re
 import socket
 from urllib.parse import urlsplit
 
 _LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
+_NAME = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9-]{1,63}")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""What is global unicast in IPv6; site-local addresses, for one, lie outside and count as global for Python."""
+_RESERVED = (ipaddress.ip_network("3fff::/20"), ipaddress.ip_network("192.88.99.0/24"))
+"""Documentation, and relays of 6to4, which not every Python knows."""
 _LONGEST = 2048
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -41,9 +47,10 @@ def _why_not_public_host(host: str) -> str | None:
         return None if is_public(address) else "must be a public address"
     if not name.isascii():
         return "must name its host in ASCII (xn--… for other letters)"
-    if "." not in name or f".{name}".endswith(_LOCAL_SUFFIXES) or "%" in name:
+    if "." not in name or f".{name}".endswith(_LOCAL_SUFFIXES) or _NAME.fullmatch(name) is None:
         return "must be a public host name"
-    return None
+    # The name that is looked up must be the one that the provider's certificate is for.
+    return "must name its host without a dot at its end" if host.endswith(".") else None
 
 
 def _literal(name: str) -> Address | None:
@@ -65,6 +72,10 @@ def is_public(address: Address) -> bool:
         inner = _embedded(address)
         if inner is not None:
             return is_public(inner)
+        if address not in _UNICAST:
+            return False
+    if any(address in network for network in _RESERVED):
+        return False
     return address.is_global and not (address.is_multicast or address.is_reserved)
 
 

@@ -14,6 +14,7 @@ from nodus_core.inference.exchange import (
     ToolCall,
     Usage,
 )
+from nodus_core.inference.own_keys import own_target
 from nodus_core.inference.target import Prices, Target
 from nodus_core.resources.families import FAMILIES, Family
 
@@ -48,7 +49,8 @@ def says(
 
 @dataclass
 class ScriptedModels:
-    """`Models` over a script. `requests` holds every call that was made, routing calls apart."""
+    """`Models` over a script. `requests` holds every call that was made, routing calls apart, and `keys` the user's
+    own key of each."""
 
     script: Script
     family: str = "haiku"
@@ -56,8 +58,11 @@ class ScriptedModels:
     def __post_init__(self) -> None:
         self.requests: list[ModelRequest] = []
         self.routings: list[ModelRequest] = []
+        self.keys: list[str | None] = []
 
     def target(self, choice: ModelChoice, family: str | None) -> Target:
+        if choice.own_key is not None:
+            return own_target(choice.name or "", choice.wire, choice.own_key)
         return target(family or "sonnet")
 
     def families(self, choice: ModelChoice) -> tuple[Family, ...]:
@@ -69,11 +74,12 @@ class ScriptedModels:
     def gate(self, target: Target) -> str:
         return target.endpoint
 
-    def call(self, request: ModelRequest) -> ModelReply:
+    def call(self, request: ModelRequest, key: str | None = None) -> ModelReply:
         if request.target.family == "router":
             self.routings.append(request)
             return says(self.family)
         self.requests.append(request)
+        self.keys.append(key)
         step = self.script(request, rounds_so_far(request))
         if isinstance(step, BaseException):
             raise step

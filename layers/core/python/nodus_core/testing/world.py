@@ -121,7 +121,15 @@ class World:
     @property
     def ports(self) -> Ports:
         return Ports(
-            self.journal, self.payloads, self.models, self.sandboxes, self.sandboxes, self.clock, self.ids, {}
+            journal=self.journal,
+            payloads=self.payloads,
+            models=self.models,
+            tasks=self.sandboxes,
+            bell=self.sandboxes,
+            clock=self.clock,
+            ids=self.ids,
+            vault=self.vault,
+            link={},
         )
 
     def admit(
