@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from nodus_core.conversations.context import Context
+from nodus_core.inference import ModelOutcomeUnknown
 from nodus_core.inference.target import OwnKey
 from nodus_core.journal.payloads import Scope
+from nodus_core.testing.scripted_model import Step, says
 
 from tests.unit.api.rest import Reply, Rest, manifest
 
@@ -124,3 +126,45 @@ def test_the_whole_run_shows_the_key_nowhere(rest: Rest) -> None:
     shown = [run, steps, rest.get("agents"), rest.get("agentruns"), rest.get("secrets")]
     assert KEY not in json.dumps([reply.text for reply in shown])
     assert KEY not in repr(rest.store.commits) + repr(rest.world.payloads.objects)
+
+
+def parked(*more: Step) -> Rest:
+    """A run whose first model call may have been made."""
+    steps = iter([ModelOutcomeUnknown("cut off"), *more])
+    rest = Rest(lambda request, number: next(steps))
+    secret(rest, ANTHROPIC_API_KEY=KEY)
+    rest.agent(model=OWN)
+    rest.run()
+    rest.world.settle()
+    status = rest.get("agentruns/hello-run").json["status"]
+    assert (status["phase"], status["reason"]) == ("Waiting", "NeedsResolution")
+    return rest
+
+
+def resolve(rest: Rest, **said: Any) -> None:
+    stated = {"step": "turn-1.model.1", "requestKey": "one", **said}
+    reply = rest.post("agentruns/hello-run/resolution", stated)
+    assert reply.code == 202, reply.text
+    rest.world.settle()
+
+
+@pytest.mark.req("NODQ-55", "NOD-123")
+def test_a_call_that_did_not_happen_is_made_as_a_further_attempt() -> None:
+    rest = parked(says("done after all"))
+    resolve(rest, outcome="DidNotHappen")
+    assert rest.get("agentruns/hello-run").json["status"]["phase"] == "Succeeded"
+    assert rest.get("agentruns/hello-run/answer").text == "done after all"
+    assert len(rest.world.models.requests) == 2
+    (step,) = [
+        item for item in rest.get("agentruns/hello-run/steps").json["items"] if item["kind"] == "model"
+    ]
+    assert (step["state"], step["attempt"]) == ("Completed", 2)
+
+
+@pytest.mark.req("NODQ-55", "NOD-123")
+def test_a_call_that_happened_has_the_reply_that_the_person_gives() -> None:
+    rest = parked()
+    resolve(rest, outcome="Happened", result={"text": "It said hello."})
+    assert rest.get("agentruns/hello-run").json["status"]["phase"] == "Succeeded"
+    assert "It said hello." in rest.get("agentruns/hello-run/answer").text
+    assert len(rest.world.models.requests) == 1

@@ -1,22 +1,27 @@
 """Carrying out what people have said of steps whose outcome was not known (NODQ-55).
 
 held ─► a person speaks ─┬─ Happened: it settles with the person's result
-                         └─ DidNotHappen ─┬─ its sandbox lives: done again, as a further attempt
+                         └─ DidNotHappen ─┬─ its sandbox lives, or it is a model call: done again, as a further attempt
                                           └─ its sandbox is gone: it settles as never begun
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from nodus_core.conversations import calls, commands
+from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
+from nodus_core.inference.exchange import spoken
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import is_up
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Resolution, Result, Task
-from nodus_core.kernel.states import Statement, TaskState
+from nodus_core.kernel.states import Statement, TaskKind, TaskState
 from nodus_core.sandboxes.outcome import NEVER_BEGUN, told
+
+UNKNOWN_REPLY = "A person has said that this call was made; its reply is not known."
 
 CANCELED_TEXT = "A person has said that it did not happen. The run was cancelled before it was done again."
 
@@ -29,9 +34,16 @@ def resume(session: Session, tasks: Sequence[Task]) -> None:
     if not again:
         return _settle(session, settled)
     taken = tuple(_taken_again(session, task) for task in again)
-    rows = tuple(commands.same_again(session, task, commands.sandbox_of(task)) for task in taken)
+    rows = tuple(
+        commands.same_again(session, task, commands.sandbox_of(task))
+        for task in taken
+        if task.kind is TaskKind.TOOL
+    )
     session.record(Changes(settled=settled, again=taken, commands=rows))
-    commands.ring(session)
+    # A model call that was claimed again is this worker's to make.
+    session.fresh |= {task.key for task in taken if task.kind is TaskKind.MODEL}
+    if rows:
+        commands.ring(session)
     return None
 
 
@@ -44,6 +56,8 @@ def ended(session: Session, task: Task) -> Task:
             result = Result(text=session.keep(CANCELED_TEXT), is_error=True, error="Cancelled")
             return replace(task, state=TaskState.CANCELED, finished_at=now, result=result)
         return commands.settled(session, task, NEVER_BEGUN)
+    if task.kind is TaskKind.MODEL:
+        return _replied(session, task, said.result)
     result = said.result or Result()
     code = result.exit_code
     text = told(session.text(result.text) if result.text else "", code)
@@ -61,6 +75,20 @@ def ended(session: Session, task: Task) -> Task:
     )
 
 
+def _replied(session: Session, task: Task, result: Result | None) -> Task:
+    """A model call that happened: what the person gives as its reply is the turn's answer."""
+    text = (session.text(result.text) if result and result.text else "") or UNKNOWN_REPLY
+    target = Selection.of(session.open_run).target
+    session.transcript = None  # it is read with this reply
+    return replace(
+        task,
+        state=TaskState.COMPLETED,
+        finished_at=session.ports.clock.now(),
+        message=session.keep(json.dumps(spoken(target, text).to_record(), ensure_ascii=False)),
+        result=Result(text=session.keep(text)),
+    )
+
+
 def _settle(session: Session, settled: tuple[Task, ...]) -> None:
     if ids.round_of(settled[0].key) is None:
         session.record(Changes(settled=settled))
@@ -69,7 +97,12 @@ def _settle(session: Session, settled: tuple[Task, ...]) -> None:
 
 
 def _can_be_done(session: Session, task: Task) -> bool:
-    """Whether the sandbox in which it was begun is still there: it is never done in another one unasked."""
+    """Whether the sandbox in which it was begun is still there: it is never done in another one unasked.
+
+    A model call needs none.
+    """
+    if task.kind is TaskKind.MODEL:
+        return session.open_run.stop is None and _said(task).statement is Statement.DID_NOT_HAPPEN
     lives = session.sandbox is not None and session.sandbox.id == task.sandbox and is_up(session.sandbox)
     return lives and _said(task).statement is Statement.DID_NOT_HAPPEN
 

@@ -3,6 +3,7 @@
 Every message has `to_record()`, a JSON-ready dict; `message_from_record` reads it back.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -99,6 +100,15 @@ class AssistantMessage:
             text=record["text"],
             calls=tuple(ToolCall.from_record(call) for call in record["calls"]),
         )
+
+
+def spoken(target: Target, text: str) -> AssistantMessage:
+    """A reply that holds a text and nothing else, as the target's wire would give it."""
+    content: object = [{"type": "text", "text": text}]
+    if target.wire == "openai":
+        content = {"role": "assistant", "content": text}
+    raw = json.dumps(content, ensure_ascii=False)
+    return AssistantMessage(target.wire, target.model, target.family, raw, text, (), target.provider)
 
 
 @dataclass(frozen=True)

@@ -286,8 +286,6 @@ def _rounds(view: View, run: Run) -> Decision:
     last = view.tasks[ids.round_key(run.rounds)]
     if last.state is TaskState.RUNNING:
         return Ask(run.rounds, last)
-    if last.state is TaskState.UNCERTAIN:
-        return Rest("NeedsResolution")
     if last.state is not TaskState.COMPLETED:
         return _finish(view, TurnState.FAILED, last.result.error if last.result else None)
     return _calls(view, run, last) or _next_round(view, run, last)
