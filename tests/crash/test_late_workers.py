@@ -45,7 +45,7 @@ class Switch:
         self.points.reach(point)
 
 
-@pytest.mark.req("NOD-073", "NOD-081", "INV-08", "INV-10")
+@pytest.mark.req("NOD-073", "INV-08", "INV-10")
 @pytest.mark.parametrize(("point", "passing"), LINEAR.passings())
 def test_a_worker_that_wakes_late_is_fenced_off(point: str, passing: int) -> None:
     sleeper = Sleeper(point, passing)
