@@ -15,6 +15,12 @@ PAIR = says("both", ("run_command", {"command": "a"}), ("run_command", {"command
 HELD = ["r1t0", "r1t1"]
 
 
+@pytest.fixture(params=["memory", "ministack"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Answers that get lost are for the suites of the store itself."""
+    return str(request.param)
+
+
 @pytest.fixture
 def parked(store: Store) -> World:
     """A run that waits for a person to say what became of two commands."""
