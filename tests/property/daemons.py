@@ -17,7 +17,7 @@ class Daemons(ScriptedSandboxes):
 
     def __init__(self) -> None:
         super().__init__(lambda kind, request: exited())
-        self._running: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+        self.running: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
 
     def turn(self) -> None:
         for daemon in list(self.daemons.values()):
@@ -40,14 +40,14 @@ class Daemons(ScriptedSandboxes):
         pulled = link.pull(sandbox, daemon.boot)
         daemon.alive = not pulled.stop
         for command, request in pulled.commands:
-            if command.id not in daemon.known and (daemon.sandbox, command.id) not in self._running:
+            if command.id not in daemon.known and (daemon.sandbox, command.id) not in self.running:
                 self.effects.append((daemon.sandbox, command.id))
-                self._running[daemon.sandbox, command.id] = _plan(json.loads(request))
-                if self._running[daemon.sandbox, command.id][0] == DEADLY:
+                self.running[daemon.sandbox, command.id] = _plan(json.loads(request))
+                if self.running[daemon.sandbox, command.id][0] == DEADLY:
                     daemon.alive = False
                     return
-                if self._running[daemon.sandbox, command.id][0] == FORGOTTEN:
-                    del self._running[daemon.sandbox, command.id]
+                if self.running[daemon.sandbox, command.id][0] == FORGOTTEN:
+                    del self.running[daemon.sandbox, command.id]
                     daemon.known[command.id] = {"state": "lost", "reason": "internal"}
         self._work(daemon, pulled.cancel)
         for command, _ in pulled.commands:
@@ -55,14 +55,14 @@ class Daemons(ScriptedSandboxes):
                 link.done(sandbox, daemon.boot, command.id, json.dumps(daemon.known[command.id]))
 
     def _work(self, daemon: Daemon, cancel: tuple[str, ...]) -> None:
-        for (sandbox, name), (left, result) in list(self._running.items()):
+        for (sandbox, name), (left, result) in list(self.running.items()):
             if sandbox != daemon.sandbox:
                 continue
             if left > 0 and name not in cancel:
-                self._running[sandbox, name] = left - 1, result
+                self.running[sandbox, name] = left - 1, result
                 continue
             daemon.known[name] = {**exited(code=143), "reason": "killed"} if name in cancel else result
-            del self._running[sandbox, name]
+            del self.running[sandbox, name]
 
 
 def _plan(request: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -4,6 +4,7 @@ A worker is interrupted at its commit points: it dies there, or it sleeps there 
 then goes on. Executions are dropped, doubled and late; kicks are lost; the store throttles and loses answers.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -103,6 +104,19 @@ class Turmoil(World):
             lifetime=scenario.lifetime,
         )
 
+    def twin(self) -> "Turmoil":
+        """Another world in which everything is as it is in this one now."""
+        made = Turmoil(self.scenario)
+        made.watched.take_over(self.watched)
+        made.sandboxes.daemons = copy.deepcopy(self.sandboxes.daemons)
+        made.sandboxes.running = dict(self.sandboxes.running)
+        made.sandboxes.effects = list(self.sandboxes.effects)
+        made.payloads.objects = dict(self.payloads.objects)
+        made.executions.waiting = list(self.executions.waiting)
+        made.executions.names = set(self.executions.names)
+        made.clock.advance((self.clock.now() - made.clock.now()).total_seconds())
+        return made
+
     # --- executions ---
 
     def execute(self, line: str, generation: int, *, seconds: float = 900.0, tries: int = 4) -> None:
@@ -167,9 +181,9 @@ class Turmoil(World):
         for daemon in self.sandboxes.daemons.values():
             daemon.alive = False
 
-    def stop(self) -> None:
+    def stop(self, through: Journal | None = None) -> None:
         """Cancels, as the API does; a lost race or a throttled store is a refused call."""
-        journal, now = Journal(self.watched, self.ids), self.clock.now()
+        journal, now = through or Journal(self.watched, self.ids), self.clock.now()
         head, obj = journal.conversation(LINE), journal.object(NAMES)
         assert head is not None
         assert obj is not None

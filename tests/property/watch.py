@@ -32,6 +32,14 @@ class WatchedStore(MemoryStore):
             for run in {key.pk for key in before if key.pk.startswith("run#")}:
                 self._check_run(run)
 
+    def take_over(self, other: "WatchedStore") -> None:
+        """Holds what the other one holds."""
+        with self._lock:
+            for key in list(self._rows):
+                self._keep(key, None)
+            for key, row in other.rows().items():
+                self._keep(key, row)
+
     def _check(self, name: str, key: Key, old: Row | None, new: Row | None) -> None:
         if key.sk.startswith("t#"):
             self._check_task(name, key, old, new)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from nodus_core.journal.codec import to_row
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, due_shard, run_key
-from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Present, Row, Update, both
+from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Row, Update, both
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Hold, Line, Run
@@ -97,8 +97,8 @@ class Lines:
     ) -> tuple[Conversation, Run | None]:
         """The worker of an invocation takes the line; whoever held it in this generation is fenced.
 
-        Condition: the generation is the fence's, the line is not closed, and the open run is the one seen.
-        Raises `ConditionFailed`.
+        Condition: the generation is the fence's, the line is not closed, and the open run is the one seen, as it was
+        seen: whoever held the line may have written it since. Raises `ConditionFailed`.
         """
         key = conversation_key(conversation.id)
         until = now + LEASE
@@ -116,7 +116,11 @@ class Lines:
         ]
         if run is not None:
             operations.append(
-                Update(run_key(run.uid), when=Present(), assign={f"lines.{fence.branch}": to_row(hold)})
+                Update(
+                    run_key(run.uid),
+                    when=Equals("version", run.version),
+                    assign={f"lines.{fence.branch}": to_row(hold)},
+                )
             )
         self._writer.commit("take", *operations)
         taken = replace(conversation, line=line)
