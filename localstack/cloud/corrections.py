@@ -10,7 +10,11 @@ import hmac
 import importlib
 import json
 import os
+import threading
+from pathlib import Path
 from typing import Any
+
+from localstack.cloud.durable import sync_folder, write_file
 
 RESTARTED = "States.ServiceRestart"
 """How MiniStack calls the end of an execution that ran when it stopped."""
@@ -33,6 +37,7 @@ def install() -> None:
     keep_reserved_concurrency()
     tell_of_stopped_tasks()
     note_ended_executions()
+    keep_objects()
 
 
 def close_root_keys() -> None:
@@ -208,6 +213,37 @@ def tell_of_ended_executions() -> int:
         service._emit_execution_status_event(_ended.pop())
         told += 1
     return told
+
+
+def keep_objects() -> None:
+    """An object whose put was answered is on disk; MiniStack syncs none, and answers 200 when it could write none.
+
+    A put that could not be kept is an error of the server, after which clients try again.
+    """
+    service: Any = importlib.import_module("ministack.services.s3")
+    persist = attribute(service, "_persist_object")
+    attribute(service, "_atomic_write")
+    root = Path(attribute(service, "DATA_DIR"))
+    failed = threading.local()
+
+    def write_durably(path: str, data: Any, *, text: bool = False) -> None:
+        try:
+            write_file(Path(path), data.encode() if text else bytes(data))
+            for folder in Path(path).parent.parents:  # those that were made for it, too
+                if root in (folder, *folder.parents):
+                    sync_folder(folder)
+        except OSError as error:
+            failed.error = error
+            raise
+
+    def persist_or_fail(bucket: str, key: str, thing: Any) -> None:
+        failed.error = None
+        persist(bucket, key, thing)  # catches what it meets
+        if failed.error is not None:
+            raise failed.error
+
+    service._atomic_write = write_durably
+    service._persist_object = persist_or_fail
 
 
 def unchanged(name: str, resource: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from localstack import supervise
 from localstack.cloud.gate import Gate
 from localstack.cloud.packages import PackageStore
 from localstack.cloud.write_ahead import WriteAhead, WriteAheadLog
+from localstack.faults.plug import Plug
 from localstack.paths import State
 
 logger = logging.getLogger("localstack.cloud")
@@ -49,7 +50,10 @@ def main() -> int:
     corrections.install()
     persistence: Any = importlib.import_module("ministack.core.persistence")
     log = WriteAheadLog(state.emulator / "write-ahead.log")
-    asyncio.run(run(WriteAhead(emulator.app, log, emulator, persistence), port, state))
+    plug = Plug.wanted(state)
+    if plug is not None:
+        plug.into(workers)
+    asyncio.run(run(WriteAhead(emulator.app, log, emulator, persistence), port, state, plug))
     workers.runtime.reset()  # ends the worker processes; calls that still run end with them
     logging.shutdown()
     sys.stdout.flush()
@@ -58,8 +62,11 @@ def main() -> int:
     os._exit(0)
 
 
-async def run(application: WriteAhead, port: int, state: State) -> None:
-    """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state, SIGUSR2 warms the functions."""
+async def run(application: WriteAhead, port: int, state: State, plug: Plug | None) -> None:
+    """Serve; SIGTERM and SIGINT end it, SIGUSR1 saves the state, SIGUSR2 warms the functions.
+
+    `plug`: what goes wrong on purpose.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,13 +85,17 @@ async def run(application: WriteAhead, port: int, state: State) -> None:
     config.keep_alive_timeout = 75
     config.graceful_timeout = 2
     config.websocket_ping_interval = 30
-    await serve(Gate(application), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    control = await plug.listen() if plug else None
+    served = plug.around(application) if plug else application
+    await serve(Gate(served), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    if control is not None:
+        control.close()
 
 
 async def snapshot(application: WriteAhead, state: State) -> None:
     """Save the state of every service, and count it, so that whoever asked sees when it is done."""
-    await application.snapshot()
-    supervise.count(state, supervise.SNAPSHOTS)
+    if await application.snapshot():
+        supervise.count(state, supervise.SNAPSHOTS)
 
 
 def warm(state: State) -> None:

@@ -4,14 +4,15 @@ MiniStack writes its state on a clean stop only. The journal (DynamoDB) and the 
 in time, so each of their changing requests is appended to a log and synced before its answer leaves, and played
 again at the next start. Everything else comes back as of the last snapshot, and the app revives what ran.
 
-Requests pass one at a time, so that the log has the order in which they took effect. A refused request changed
-nothing and is not kept. A snapshot notes, inside each service's own file, up to which request it holds: replacing
+Changing requests pass one at a time, so that the log has the order in which they took effect, and a read is answered
+when all that it may have seen is on disk. A refused request changed nothing and is not kept. A snapshot notes, inside each service's own file, up to which request it holds: replacing
 that file is one step, so a request is played exactly when the file does not hold it yet.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from localstack.cloud.durable import POSITION, Saves, sync_folder
 from localstack.cloud.gate import Application, Receive, Scope, Send
 
 logger = logging.getLogger("localstack.write_ahead")
@@ -31,48 +33,80 @@ TARGETS = {"dynamodb_20120810": "dynamodb", "secretsmanager": "secretsmanager"}
 READS = ("Get", "List", "Describe", "Query", "Scan", "BatchGet", "TransactGet", "ValidateResourcePolicy")
 # What is needed to play a request again; its signature is not, and would have expired.
 KEPT_HEADERS = frozenset({b"x-amz-target", b"content-type", b"content-encoding", b"authorization"})
-# Key of a saved state: the last request that it holds.
-POSITION = "nodus_position"
 # A longer log makes the next start slow; a snapshot shortens it.
 LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class LogDamaged(Exception):
+    """A request within the log cannot be read: what stands behind it must not be played without it."""
 
 
 class WriteAheadLog:
     """The log file: one request a line.
 
+    A line that could not be written is written before the next one: what took effect in the emulator's memory is
+    never left out in front of what built on it.
+
     Args:
         path: the file.
+
+    Raises:
+        LogDamaged: a request other than the last cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        entries = list(self.entries())
-        self.position: int = entries[-1]["position"] if entries else 0
-        self._file = path.open("ab")
-        self._cut_torn_line()
+        self.position: int = 0
+        self.size = 0
+        """Bytes that are on disk for certain."""
+        for line, entry in _whole_lines(path):
+            self.position = entry["position"]
+            self.size += len(line)
+        self._unwritten = b""
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.ftruncate(self._file, self.size)  # a last line without its end was never answered
+        os.fsync(self._file)
+        sync_folder(path.parent)
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """The requests, oldest first. A last line without its end was never answered, and is left out."""
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield json.loads(line)
+        """The requests, oldest first."""
+        for _, entry in _whole_lines(self._path):
+            yield entry
 
     def append(self, service: str, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        """Keep one request; on disk when this returns."""
+        """Keep one request; on disk when this returns.
+
+        Raises:
+            OSError: it could not be written; it will be, before the next one is.
+        """
         kept = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+        self.position += 1
         entry = {
-            "position": self.position + 1,
+            "position": self.position,
             "service": service,
             "headers": kept,
             "body": b64encode(body).decode(),
         }
-        self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.position += 1
+        self._unwritten += json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what could not be written. Raises OSError."""
+        if not self._unwritten:
+            return
+        done = 0
+        while done < len(
+            self._unwritten
+        ):  # always from the same place on: what a failure left behind is replaced
+            done += os.pwrite(self._file, self._unwritten[done:], self.size + done)
+        os.fsync(self._file)
+        self.size += len(self._unwritten)
+        self._unwritten = b""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that took effect is not on disk."""
+        return bool(self._unwritten)
 
     def continue_after(self, position: int) -> None:
         """Never give a position twice, also when the log was emptied before a restart."""
@@ -80,17 +114,44 @@ class WriteAheadLog:
 
     def empty(self) -> None:
         """Forget all requests: a snapshot holds them."""
-        self._file.truncate(0)
-        os.fsync(self._file.fileno())
+        os.ftruncate(self._file, 0)
+        os.fsync(self._file)
+        self.size, self._unwritten = 0, b""
 
-    @property
-    def size(self) -> int:
-        return self._path.stat().st_size
+    def close(self) -> None:
+        os.close(self._file)
 
-    def _cut_torn_line(self) -> None:
-        whole = self._path.read_bytes().rpartition(b"\n")
-        if whole[2]:
-            self._file.truncate(len(whole[0]) + len(whole[1]))
+
+def _whole_lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The lines that were written whole. After the last of them only what a cut-off write left may stand.
+
+    Raises:
+        LogDamaged: something unreadable stands before a line that can be read.
+    """
+    if not path.exists():
+        return
+    torn: bytes | None = None
+    with path.open("rb") as file:
+        for line in file:
+            if torn is not None:
+                raise LogDamaged(
+                    f"{path} is damaged before its end ({torn[:60]!r}…): what follows cannot be played without it. "
+                    "Restore the file from a backup, or move it away to go back to the last snapshot"
+                )
+            entry = _entry(line)
+            if entry is None:
+                torn = line
+            else:
+                yield line, entry
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The request in a line; None where the line is not whole."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if line.endswith(b"\n") and isinstance(entry, dict) and "position" in entry else None
 
 
 class WriteAhead:
@@ -100,47 +161,71 @@ class WriteAhead:
         self._inner = inner
         self._log = log
         self._emulator = emulator
-        self._persistence = persistence
+        self._saves = Saves(persistence, SERVICES, lambda: log.position)
         self._turn = asyncio.Lock()
-        note_positions(persistence, log)
+        self._all_kept = asyncio.Event()
+        self._all_kept.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, self._after_start(send))
             return
-        service = changing_service(scope)
+        service, operation = logged_service(scope)
         if service is None:
             await self._inner(scope, receive, send)
             return
         body = await read_body(receive)
-        async with self._turn:
+        if operation.startswith(READS):
+            messages = await self._read(scope, body)
+        else:
+            async with self._turn:
+                messages = await self._kept(service, scope, body)
+        for message in messages:
+            await send(message)
+
+    async def _read(self, scope: Scope, body: bytes) -> list[Any]:
+        """The answer to a request that changes nothing, once all that it may have seen is on disk."""
+        messages = await answer_of(self._inner, scope, body)
+        await self._all_kept.wait()  # of the write that is under way, not of those behind it
+        if self._log.is_behind:
+            return unkept(OSError(errno.EIO, "what was read last could not be written yet"))
+        return messages
+
+    async def _kept(self, service: str, scope: Scope, body: bytes) -> list[Any]:
+        """The answer to a request that is carried out and on disk; or one that says why it is not."""
+        self._all_kept.clear()
+        try:
+            self._log.flush()  # before anything builds on what could not be written
             messages = await answer_of(self._inner, scope, body)
             if messages[0]["status"] == 200:
                 headers = [pair for pair in scope["headers"] if pair[0].lower() in KEPT_HEADERS]
                 self._log.append(service, headers, body)
                 if self._log.size > LIMIT_BYTES:
                     self._save()
-        for message in messages:
-            await send(message)
+        except OSError as error:
+            logger.error("a request of %s could not be kept: %s", service, error)
+            return unkept(error)
+        finally:
+            self._all_kept.set()
+        return messages
 
-    async def snapshot(self) -> None:
-        """Save the state of every service, then empty the log."""
+    async def snapshot(self) -> bool:
+        """Save the state of every service, then empty the log. False: it could not be saved, and the log stays."""
         async with self._turn:
-            self._save()
+            return self._save()
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
         """The caller has the turn: no request is between its effect and its place in the log."""
         saved = self._emulator._build_persistence_save_dict()
-        self._persistence.save_all(saved)
-        if all(
-            self._saved_position(service) == self._log.position for service in SERVICES if service in saved
-        ):
-            self._log.empty()
-        else:
-            logger.error("a service's state could not be saved; the log of its requests stays")
+        failed = self._saves.save(saved)
+        if failed:
+            logger.error("the state of %s could not be saved; the log of requests stays", ", ".join(failed))
+            return False
+        self._log.empty()
+        return True
 
     def _saved_position(self, service: str) -> int:
-        return saved_position(Path(self._persistence.STATE_DIR) / f"{service}.json")
+        return saved_position(self._saves.folder / f"{service}.json")
 
     def _after_start(self, send: Send) -> Send:
         """Play the log when MiniStack has loaded its state and before it serves."""
@@ -166,25 +251,17 @@ class WriteAhead:
                 messages = await answer_of(self._inner, replayed_scope(headers), b64decode(entry["body"]))
                 played += 1
                 refused += messages[0]["status"] != 200
+        if refused:
+            logger.error("%d of the requests that were played again were refused now", refused)
         if played:
-            logger.info("played %d requests again, %d of them were refused now", played, refused)
+            logger.info("played %d requests again", played)
             self._save()
-
-
-def note_positions(persistence: Any, log: WriteAheadLog) -> None:
-    """Have each saved state say up to which request it holds."""
-    save = persistence.save_state
-
-    def save_with_position(service: str, data: dict[str, Any]) -> None:
-        save(service, {**data, POSITION: log.position} if service in SERVICES else data)
-
-    persistence.save_state = save_with_position
 
 
 def saved_position(path: Path) -> int:
     """The last request that the saved state in `path` holds, 0 when none was saved.
 
-    The position is written last, so that it is found without reading a large state.
+    It stands at the end, so that it is found without reading a large state.
     """
     if not path.exists():
         return 0
@@ -212,15 +289,27 @@ def unchecked_and_muted(emulator: Any) -> Iterator[None]:
         emulator.AUTH = True
 
 
-def changing_service(scope: Scope) -> str | None:
-    """The service of SERVICES whose state this request may change, None for all other requests."""
+def logged_service(scope: Scope) -> tuple[str | None, str]:
+    """The one of SERVICES that a request goes to, and its operation; None for all other requests."""
     if scope["type"] != "http" or scope["method"] != "POST":
-        return None
+        return None, ""
     headers: Mapping[bytes, bytes] = dict(scope["headers"])
     prefix, _, operation = headers.get(b"x-amz-target", b"").decode("latin-1").rpartition(".")
-    if not operation or operation.startswith(READS):
-        return None
-    return TARGETS.get(prefix.lower())
+    return (TARGETS.get(prefix.lower()) if operation else None), operation
+
+
+def unkept(error: OSError) -> list[Any]:
+    """An answer that AWS clients show, and after which they try again."""
+    text = f"the local cloud cannot write to disk: {error.strerror or error}"
+    body = json.dumps({"__type": "InternalServerError", "message": text}).encode()
+    headers = [
+        (b"content-type", b"application/x-amz-json-1.0"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    return [
+        {"type": "http.response.start", "status": 500, "headers": headers},
+        {"type": "http.response.body", "body": body},
+    ]
 
 
 async def read_body(receive: Receive) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localstack.testing import TestCloud
-from tests.bench import billed, costs, hotloop, latency, profiling, throughput
+from tests.bench import billed, costs, durability, hotloop, latency, profiling, throughput
 from tests.bench.cloud import BenchError, measured_cloud
 from tests.bench.figures import Table
 from tests.bench.machine import Moment, machine, warning
@@ -18,7 +18,7 @@ from tests.bench.peers import comparison
 from tests.bench.person import Person
 from tests.bench.usage import Usage
 
-PARTS = ("loop", "billed", "latency", "throughput", "peers")
+PARTS = ("loop", "durability", "billed", "latency", "throughput", "peers")
 DEPLOYED = {"billed", "latency", "throughput", "peers"}
 ROUNDS = 10
 """Rounds of the deployed runs (`scripts/rounds.yaml`)."""
@@ -82,6 +82,8 @@ def measured(cloud: TestCloud, options: argparse.Namespace) -> Iterator[Table]:
         yield from hotloop.measure(cloud.cloud, options.rounds, options.repeat)
         if options.profile:
             print(profiling.profile(None, options.rounds), profiling.profile(cloud.cloud, options.rounds))
+    if "durability" in options.parts:
+        yield durability.measure(cloud, options.repeat)
     if not DEPLOYED & set(options.parts):
         return
     person = Person(cloud)
