@@ -3,15 +3,17 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 CLOUD  := .state/venv/bin/python -m localstack
 # What `make test` runs side by side, and what needs the one local cloud that a test session starts. Kills at every
-# commit point over the journal in memory are quick; those of a deployed cloud's processes are not (`make crash`).
+# commit point over the journal in memory are quick; those of a deployed cloud's processes are not (`make crash-tests`).
 QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wildcard tests/crash/test_*.py)
 DEPLOYED := tests/integration tests/e2e
 # Seconds for each of the two, so that CI ends within 25 minutes on two cores.
 QUICK_S    ?= 420
 DEPLOYED_S ?= 690
+# Kills of `make crash`.
+KILLS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs demo deploy test crash bench coverage-spec check format clean
+.PHONY: help setup up down status logs demo deploy test crash crash-tests bench coverage-spec check format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +43,10 @@ test: setup ## all tests but those of crash/deployed and bench; those that need 
 	@$(PY) -m localstack.tiers --limit $(QUICK_S) --parallel $(QUICK)
 	@$(PY) -m localstack.tiers --limit $(DEPLOYED_S) $(DEPLOYED)
 
-crash: setup ## a kill at every commit point and of every process: the outcome equals the undisturbed one
+crash: setup ## a campaign of random kills over a deployed local cloud; KILLS=2000 takes two hours, SEED=N repeats its dice
+	@$(PY) -m tests.crash.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+crash-tests: setup ## a kill at every commit point and of every process, each by itself
 	@$(PY) -m localstack.tiers --limit 3600 tests/crash
 
 bench: setup ## what a step costs, in time, billed operations and USD; BENCH="loop --json FILE" for parts

@@ -114,7 +114,9 @@ def cloud_daemon(state: State, cloud: Cloud) -> Daemon:
     """The emulated AWS."""
     port = cloud.endpoint.rpartition(":")[2]
     options = {
-        name: os.environ[name] for name in ("LAMBDA_ACCOUNT_CONCURRENCY", "LOG_LEVEL") if name in os.environ
+        name: os.environ[name]
+        for name in ("LAMBDA_ACCOUNT_CONCURRENCY", "LOG_LEVEL", "NODUS_FAULTS")
+        if name in os.environ
     }
     environment = {
         **base_environment(state),

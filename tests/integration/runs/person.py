@@ -30,12 +30,20 @@ class Person:
         self._made: list[str] = []
 
     def call(
-        self, method: str, path: str, body: Any = None, *, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        kind: str = "application/json",
+        idempotency_key: str | None = None,
     ) -> httpx2.Response:
         """One request below the project's base; `body` is sent as JSON unless it is a text."""
         context = yaml.safe_load(self.cloud.configuration.read_text())["contexts"]["local"]
         url = f"{context['server']}/apis/nodus.dev/v1/namespaces/default/{path}"
         headers = {"Authorization": f"Bearer {context['token']}"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
         if body is None:
             return self.http.request(method, url, headers=headers)
         content = body if isinstance(body, str) else json.dumps(body)

@@ -1,0 +1,1 @@
+"""A randomized campaign of kills over the deployed local cloud: `make crash`."""

@@ -1,0 +1,55 @@
+"""The journal's rows as an operator reads them in DynamoDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+
+from localstack.testing import TestCloud
+from tests.crash.campaign.ledger import RunRecord, Uncertain
+
+
+class CloudJournal:
+    """Reads of the deployed table; safe for one thread."""
+
+    def __init__(self, cloud: TestCloud) -> None:
+        known = cloud.cloud
+        self._table = boto3.resource("dynamodb", **known.client_arguments()).Table(known.output("TableName"))
+
+    def row(self, pk: str, sk: str) -> dict[str, Any]:
+        """The row as it is; empty where there is none."""
+        return self._table.get_item(Key={"pk": pk, "sk": sk}, ConsistentRead=True).get("Item", {})
+
+    def claimant(self, line: str) -> str | None:
+        """Who works on a line; None: nobody."""
+        return self.row(f"conv#{line}", "head").get("line", {}).get("claimant")
+
+    def uncertain(self, run: RunRecord) -> list[Uncertain]:
+        """The commands that a parked run asks about."""
+        found: list[Uncertain] = []
+        for entry in run.status.get("unresolved", []):
+            task = self._task(run, entry["step"])
+            sandbox = str(task.get("sandbox", ""))
+            command = self.row(f"sb#{sandbox}", f"cmd#{task.get('run')}.{task.get('key')}")
+            place = self.row(f"sb#{sandbox}", "head")
+            found.append(
+                Uncertain(entry["step"], sandbox, str(command.get("state")), str(place.get("state")))
+            )
+        return found
+
+    def _task(self, run: RunRecord, step: str) -> dict[str, Any]:
+        """The task behind a step: the uncertain one in the place that its name gives."""
+        turn, _, rest = step.partition(".")
+        number = int(turn.removeprefix("turn-"))
+        tasks = self._table.query(
+            KeyConditionExpression="pk = :pk AND begins_with(sk, :t)",
+            ExpressionAttributeValues={":pk": f"run#{run.uid}-{number}", ":t": "t#"},
+            ConsistentRead=True,
+        )["Items"]
+        uncertain = [task for task in tasks if task["state"] == "uncertain"]
+        place = rest.rpartition(".")[2]
+        return next(
+            (task for task in uncertain if str(task.get("number")) == place),
+            uncertain[0] if uncertain else {},
+        )
