@@ -40,9 +40,9 @@ class Calls:
         self.at: list[datetime] = []
         call = world.models.call
 
-        def noted(request: Any) -> Any:
+        def noted(request: Any, key: str | None) -> Any:
             self.at.append(world.clock.now())
-            return call(request)
+            return call(request, key)
 
         world.models.call = noted  # type: ignore[method-assign]
 

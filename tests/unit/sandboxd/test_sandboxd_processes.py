@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sandboxd.execcore import execution
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.oom import was_out_of_memory
 from sandboxd.execcore.spec import ExecSpec, ExecState, Outcome, SpawnError, StopReason
@@ -117,7 +118,10 @@ def test_a_command_is_over_when_its_leader_dies_not_when_its_pipe_closes(tmp_pat
     assert (outcome.exit_code, outcome.output_open, outcome.captured.head) == (3, True, b"hi\n")
 
 
-def test_output_that_comes_just_after_the_leader_is_kept(tmp_path: Path) -> None:
+def test_output_that_comes_just_after_the_leader_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "_LINGER_S", 10.0)  # on a busy machine "just after" is later
     outcome = run(shell("echo late > >(sleep 0.01; cat)", tmp_path))
     assert (outcome.captured.head, outcome.output_open) == (b"late\n", False)
 
