@@ -41,11 +41,26 @@ class Call:
 
     def content_type(self, *allowed: str) -> str:
         """The body's media type. Raises `Refusal` `UnsupportedMediaType` when it is none of these."""
-        given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        given = self._media_type()
         if given not in allowed:
             wanted = " or ".join(allowed)
             raise Refusal("UnsupportedMediaType", f"send Content-Type: {wanted}")
         return given
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method == "GET"
+
+    @property
+    def has_key(self) -> bool:
+        """Whether it carries a key by which a create is known again (FLD-16)."""
+        return "idempotency-key" in self.headers
+
+    @property
+    def is_apply(self) -> bool:
+        """Whether it states how the object is to be, where a merge patch states a change."""
+        return self._media_type() == APPLY
 
     def json(self) -> dict[str, Any]:
         """The JSON object in the body. Raises `Refusal` as `read_json` does."""
@@ -70,3 +85,6 @@ class Call:
         if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= LARGEST_PAGE):
             raise bad(f"limit must be 1 to {LARGEST_PAGE}")
         return int(text)
+
+    def _media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()

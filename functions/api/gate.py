@@ -18,6 +18,8 @@ JSON = "application/json"
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 Route = Callable[..., Response[Any]]
+Judged = Callable[[Call], bool]
+"""Whether making a call twice does no more than making it once."""
 Facts = dict[str, Any]
 
 
@@ -27,6 +29,16 @@ def reply(
     """A JSON answer."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return Response(code, JSON, text, headers={**_ALWAYS, **(headers or {})})
+
+
+def reads(call: Call) -> bool:
+    """Of a route: only its reads may be made again."""
+    return call.is_read
+
+
+def always(call: Call) -> bool:
+    """Of a route: each call states an outcome, or carries the key by which it is known again."""
+    return True
 
 
 def text_reply(text: str) -> Response[Any]:
@@ -46,14 +58,14 @@ class Gate:
         self.app = APIGatewayHttpResolver()
         self.rules: list[tuple[str, str]] = []
         self.facts: Facts = {}
-        self._call: Call | None = None
+        self._repeatable = False
         self._request_id = ""
         self.app.exception_handler(Exception)(self._failed)
         self.app.not_found(self._lost)
 
     def answer(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """The HTTP API's response to an event."""
-        self._call = None
+        self._repeatable = False
         self._request_id = getattr(context, "aws_request_id", "") or "-"
         self.facts = {"request": self._request_id}
         return self.app.resolve(event, context)
@@ -67,15 +79,19 @@ class Gate:
 
         return register
 
-    def behind(self, method: str, rule: str, permission: str) -> Callable[[Route], Route]:
+    def behind(
+        self, method: str, rule: str, permission: str, *, repeatable: Judged = reads
+    ) -> Callable[[Route], Route]:
         """Registers a route below a project; nobody reaches it without the permission there.
 
-        It is called with the place, the call, and the further names of its path.
+        It is called with the place, the call, and the further names of its path. Where the service is busy,
+        `Retry-After` is said of those of its calls that are `repeatable`.
         """
 
         def register(route: Route) -> Route:
             def guarded(project: str, **names: str) -> Response[Any]:
-                call = self._read()
+                call = Call.of(self.app.current_event.raw_event)
+                self._repeatable = repeatable(call)
                 key = self.service.door.caller(
                     call.headers.get("authorization"), call.headers.get("nodus-org")
                 )
@@ -90,14 +106,8 @@ class Gate:
 
         return register
 
-    def _read(self) -> Call:
-        self._call = Call.of(self.app.current_event.raw_event)
-        return self._call
-
     def _failed(self, error: Exception) -> Response[Any]:
-        call = self._call
-        repeatable = call is not None and (call.method != "POST" or "idempotency-key" in call.headers)
-        failure = to_failure(error, self._request_id, repeatable=repeatable)
+        failure = to_failure(error, self._request_id, repeatable=self._repeatable)
         self.facts["reason"] = failure.reason
         if failure.ours:
             self.facts["error"] = error

@@ -11,7 +11,7 @@ from nodus_core.resources.message import read_message
 from nodus_core.resources.resolution import read_resolution
 
 from functions.api.call import APPLY, JSON, MERGE, Call
-from functions.api.gate import Gate, redirect, reply, text_reply
+from functions.api.gate import Gate, always, redirect, reply, text_reply
 from functions.api.routes.lists import list_objects, list_reply, message_reply, outcome_reply, promised
 
 KIND = "AgentRun"
@@ -29,7 +29,7 @@ def _add_objects(gate: Gate) -> None:
     def list_runs(place: Place, call: Call) -> Response[Any]:
         return list_objects(service, place, call, KIND)
 
-    @gate.behind("POST", "/agentruns", AGENTRUNS_WRITE)
+    @gate.behind("POST", "/agentruns", AGENTRUNS_WRITE, repeatable=lambda call: call.has_key)
     def create_run(place: Place, call: Call) -> Response[Any]:
         call.only()
         call.content_type(JSON)
@@ -59,19 +59,19 @@ def _add_objects(gate: Gate) -> None:
 def _add_below(gate: Gate) -> None:
     service = gate.service
 
-    @gate.behind("POST", "/agentruns/<name>/cancel", AGENTRUNS_WRITE)
+    @gate.behind("POST", "/agentruns/<name>/cancel", AGENTRUNS_WRITE, repeatable=always)
     def cancel_run(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         outcome, was_finished = service.control.cancel(place, name)
         return outcome_reply(service, outcome, code=200 if was_finished else 202)
 
-    @gate.behind("POST", "/agentruns/<name>/messages", AGENTRUNS_WRITE)
+    @gate.behind("POST", "/agentruns/<name>/messages", AGENTRUNS_WRITE, repeatable=always)
     def send_message(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         call.content_type(JSON)
         return message_reply(service.messages.send(place, name, read_message(call.json())))
 
-    @gate.behind("POST", "/agentruns/<name>/resolution", AGENTRUNS_WRITE)
+    @gate.behind("POST", "/agentruns/<name>/resolution", AGENTRUNS_WRITE, repeatable=always)
     def resolve_step(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         call.content_type(JSON)

@@ -1,10 +1,11 @@
-"""Routes of the kinds that only say something: agents, budgets."""
+"""Routes of the kinds that only say something: agents, budgets, Secrets."""
 
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
 from nodus_core.conversations.definitions import Definitions
+from nodus_core.conversations.secrets import Secrets
 from nodus_core.resources.manifest import PLURALS, read_manifest
 from nodus_core.resources.status import success
 
@@ -14,40 +15,41 @@ from functions.api.routes.lists import list_objects, outcome_reply, promised
 
 
 def add(gate: Gate) -> None:
-    for definitions in (gate.service.agents, gate.service.budgets):
-        _add_kind(gate, definitions, PLURALS[definitions.kind])
+    service = gate.service
+    for kind, cases in (("Agent", service.agents), ("Budget", service.budgets), ("Secret", service.secrets)):
+        _add_kind(gate, kind, cases)
 
 
-def _add_kind(gate: Gate, definitions: Definitions, plural: str) -> None:
-    service, kind = gate.service, definitions.kind
+def _add_kind(gate: Gate, kind: str, cases: Definitions | Secrets) -> None:
+    service, plural = gate.service, PLURALS[kind]
     may_read, may_write = f"{plural}:read", f"{plural}:write"
 
     @gate.behind("GET", f"/{plural}", may_read)
     def list_all(place: Place, call: Call) -> Response[Any]:
         return list_objects(service, place, call, kind)
 
-    @gate.behind("POST", f"/{plural}", may_write)
+    @gate.behind("POST", f"/{plural}", may_write, repeatable=lambda call: call.has_key)
     def create(place: Place, call: Call) -> Response[Any]:
         call.only()
         call.content_type(JSON)
         manifest = read_manifest(call.json(), kind, place.project)
-        return outcome_reply(service, definitions.create(place, manifest, promised(place, call, manifest)))
+        return outcome_reply(service, cases.create(place, manifest, promised(place, call, manifest)))
 
     @gate.behind("GET", f"/{plural}/<name>", may_read)
     def get(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         return reply(service.reading.object(place, kind, name))
 
-    @gate.behind("PATCH", f"/{plural}/<name>", may_write)
+    @gate.behind("PATCH", f"/{plural}/<name>", may_write, repeatable=lambda call: call.is_apply)
     def change(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         if call.content_type(APPLY, MERGE) == MERGE:
-            return outcome_reply(service, definitions.patch(place, name, call.json()))
+            return outcome_reply(service, cases.patch(place, name, call.json()))
         manifest = read_manifest(call.yaml(), kind, place.project, name)
-        return outcome_reply(service, definitions.apply(place, manifest))
+        return outcome_reply(service, cases.apply(place, manifest))
 
     @gate.behind("DELETE", f"/{plural}/<name>", may_write)
     def delete(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
-        gone = definitions.delete(place, name)
+        gone = cases.delete(place, name)
         return reply(success(kind, name, gone.uid))

@@ -1,10 +1,11 @@
 """What the wire refuses before anything is stored, and in which words."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from nodus_core.journal.store import Transaction
+from nodus_core.journal.store import Key, Row, Transaction
 from nodus_core.kernel.errors import StoreUnavailable
 from nodus_core.testing.memory_store import MemoryStore
 
@@ -362,9 +363,14 @@ def test_the_path_and_the_body_must_agree(rest: Rest) -> None:
 
 
 class BrokenStore(MemoryStore):
-    """A store whose next commit raises."""
+    """A store whose reads and commits raise once there is an error."""
 
     error: Exception | None = None
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        if self.error:
+            raise self.error
+        return super().get(keys)
 
     def commit(self, transaction: Transaction, token: str) -> None:
         if self.error:
@@ -383,16 +389,39 @@ def test_a_fault_of_ours_tells_nothing_but_the_request() -> None:
     assert rest.gate.facts["error"] is store.error
 
 
-@pytest.mark.parametrize("keyed", [True, False])
-def test_a_busy_store_says_when_to_come_again_only_where_that_is_safe(keyed: bool) -> None:
+KEYED = {"Idempotency-Key": "k"}
+APPLIED, MERGED = {"content-type": APPLY}, {"content-type": MERGE}
+
+
+@pytest.mark.req("FLD-16")
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "safe"),
+    [
+        ("GET", "agentruns/a", {}, True),
+        ("POST", "agents", {}, False),
+        ("POST", "agentruns", {}, False),
+        ("POST", "budgets", KEYED, True),
+        ("POST", "agentruns", KEYED, True),
+        ("PATCH", "secrets/a", APPLIED, True),
+        ("PATCH", "agents/a", MERGED, False),
+        ("PATCH", "agents/a", MERGED | KEYED, False),
+        ("PATCH", "agentruns/a", APPLIED, False),
+        ("DELETE", "agents/a", {}, False),
+        ("DELETE", "agentruns/a", {}, False),
+        ("POST", "agentruns/a/cancel", {}, True),
+        ("POST", "agentruns/a/messages", {}, True),
+        ("POST", "agentruns/a/resolution", {}, True),
+    ],
+)
+def test_a_busy_store_says_when_to_come_again_only_where_that_is_safe(
+    method: str, path: str, headers: dict[str, str], safe: bool
+) -> None:
     store = BrokenStore()
     rest = Rest(store=store)
     store.error = StoreUnavailable("throttled", retry_after=2.4)
-    headers = {"Idempotency-Key": "k"} if keyed else {}
-    busy = rest.post("agents", manifest("Agent", "a", {}), headers=headers)
+    busy = rest.call(method, path, headers=headers)
     assert (busy.code, busy.json["reason"]) == (503, "ServiceUnavailable")
-    assert busy.headers.get("retry-after") == ("2" if keyed else None)
-    assert rest.agent("a").headers["retry-after"] == "2"
+    assert busy.headers.get("retry-after") == ("2" if safe else None)
 
 
 def test_health_needs_no_key(rest: Rest) -> None:

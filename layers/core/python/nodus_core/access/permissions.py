@@ -16,8 +16,6 @@ VERBS = ("read", "write")
 AGENTS_READ = "agents:read"
 AGENTRUNS_READ = "agentruns:read"
 AGENTRUNS_WRITE = "agentruns:write"
-SECRETS_READ = "secrets:read"
-SECRETS_WRITE = "secrets:write"
 
 
 def is_permission(word: str) -> bool:
