@@ -133,6 +133,30 @@ def test_credits_are_unlimited_until_they_are_set(admin: Admin) -> None:
     assert admin("SetCredits", organization="acme", remainingUSD="0", requestKey="end")["remainingUSD"] == "0"
 
 
+@pytest.mark.req("FLD-16")
+def test_a_request_key_of_credits_counts_once_whatever_has_changed_since(admin: Admin) -> None:
+    admin("CreateOrganization", organization="acme")
+    unlimited = {"organization": "acme", "remainingUSD": "unlimited", "requestKey": "free"}
+    assert admin("SetCredits", **unlimited) == {"unlimited": True}
+    admin("SetCredits", organization="acme", remainingUSD="5", requestKey="five")
+    assert admin("SetCredits", **unlimited)["remainingUSD"] == "5"
+    assert admin("SetCredits", **{**unlimited, "requestKey": "free again"}) == {"unlimited": True}
+    again = admin("SetCredits", organization="acme", remainingUSD="5.00", requestKey="five")
+    assert again == {"unlimited": True}
+    for operation, fields in (
+        ("AddCredits", {"amountUSD": "5"}),
+        ("SetCredits", {"remainingUSD": "6"}),
+        ("SetCredits", {"remainingUSD": "unlimited"}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            admin(operation, organization="acme", requestKey="five", **fields)
+        assert refused.value.reason == "IdempotencyKeyConflict"
+    assert admin("GetCredits", organization="acme") == {"unlimited": True}
+    with pytest.raises(Refusal) as nobody:
+        admin("SetCredits", **{**unlimited, "organization": "nobody"})
+    assert nobody.value.reason == "NotFound"
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -1,6 +1,7 @@
 """An organization's credits: what pays for managed models (NOD-104). Without an account they are unlimited."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,9 @@ UNLIMITED = "unlimited"
 MOST_TRIES = 8
 LONGEST_KEY = 128
 MOST_DOLLARS = Decimal(1_000_000_000)
+
+Amount = Callable[[Account | None], Decimal]
+"""What a request puts in, given the account as it is."""
 
 _AMOUNT = re.compile(r"\d{1,10}(\.\d{1,6})?", re.ASCII)
 
@@ -38,35 +42,43 @@ class Credits:
         return {name: figures[name] for name in ("remainingUSD", "spentUSD", "reservedUSD")}
 
     def add(self, org: str, amount: str, request_key: str) -> dict[str, Any]:
-        """Adds to the credits; runs that wait for them go on. The same request key adds once.
+        """Adds to the credits; runs that wait for them go on. The first amount ends that they are unlimited.
 
-        The first amount ends that they are unlimited.
+        The same request key adds once; with another request it is an `IdempotencyKeyConflict`.
         """
         put = _dollars("amountUSD", amount)
-        return self._change(org, request_key, lambda account: put)
+        return self._once(org, request_key, f"add {dollars(put)}", lambda account: put)
 
     def set(self, org: str, remaining: str, request_key: str) -> dict[str, Any]:
-        """What is left from now on, or `unlimited`. The same request key sets once."""
+        """What is left from now on, or `unlimited`. The request key as in `add`."""
         if remaining == UNLIMITED:
-            self._end(org)
-            return self.show(org)
+            return self._once(org, request_key, f"set {UNLIMITED}", None)
         wanted = _dollars("remainingUSD", remaining)
-        return self._change(
-            org, request_key, lambda account: wanted - (account.available if account else Decimal(0))
+        return self._once(
+            org,
+            request_key,
+            f"set {dollars(wanted)}",
+            lambda account: wanted - (account.available if account else Decimal(0)),
         )
 
-    def _change(self, org: str, request_key: str, amount: Any) -> dict[str, Any]:
+    def _once(self, org: str, request_key: str, meaning: str, amount: Amount | None) -> dict[str, Any]:
+        """Makes the change of a request, unless its key says that it was made. No amount: unlimited."""
         if not request_key.isprintable() or not 0 < len(request_key) <= LONGEST_KEY:
             raise _invalid("requestKey", f"must be 1 to {LONGEST_KEY} printable characters")
         name = credits_id(org)
         for _ in range(MOST_TRIES):
-            if self.accounts.entry(name, request_key) is not None:
+            made = self.accounts.entry(name, request_key)
+            if made is not None:
+                _check_same(made, meaning)
                 return self.show(org)
             account, now = self.accounts.account(name), self.clock.now()
-            change: Decimal = amount(account)
-            entry = Entry(name, request_key, change, now)
+            change = amount(account) if amount else Decimal(0)
+            entry = Entry(name, request_key, change, now, meaning)
             try:
-                self.accounts.put_in(account, opened(org, change), entry, now)
+                if amount:
+                    self.accounts.put_in(account, opened(org, change), entry, now)
+                else:
+                    self.accounts.end_credits(account, entry, org, now)
             except ConditionFailed as lost:
                 if not lost.current.get(2, {"there": True}):
                     raise _no_organization(org) from None
@@ -74,17 +86,11 @@ class Credits:
             return self.show(org)
         raise Refusal("Conflict", f"the credits of {org!r} are being changed by others; try again")
 
-    def _end(self, org: str) -> None:
-        for _ in range(MOST_TRIES):
-            account = self.accounts.account(credits_id(org))
-            if account is None or account.closed:
-                return
-            try:
-                self.accounts.end_credits(account, self.clock.now())
-            except ConditionFailed:
-                continue
-            return
-        raise Refusal("Conflict", f"the credits of {org!r} are being changed by others; try again")
+
+def _check_same(made: Entry, meaning: str) -> None:
+    if made.meaning and made.meaning != meaning:
+        message = f"requestKey {made.key!r} was used for another request ({made.meaning}); take a new one"
+        raise Refusal("IdempotencyKeyConflict", message)
 
 
 def opened(org: str, amount: Decimal) -> Account:

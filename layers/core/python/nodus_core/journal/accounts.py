@@ -50,12 +50,13 @@ MOST_BUDGETS = 10
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of an account's ledger: what an operator's request put in."""
+    """A line of an account's ledger: what an operator's request put in, and what the request said."""
 
     account: str
     key: str
     amount: Decimal
     at: datetime
+    meaning: str = ""
 
 
 class Accounts:
@@ -210,9 +211,22 @@ class Accounts:
             Check(organization_key(opened.org), Present()),
         )
 
-    def end_credits(self, account: Account, now: datetime) -> None:
-        """An organization's credits are unlimited from now on. Condition: they are not yet."""
-        self._writer.commit("end-credits", closed(account, now))
+    def end_credits(self, account: Account | None, entry: Entry, org: str, now: datetime) -> None:
+        """An organization's credits are unlimited from now on, by an entry of the ledger.
+
+        `account` is the one as read. Condition, by position: they are limited, or not, as it says; the entry's
+        key is new; the organization exists.
+        """
+        end: Operation = Check(account_key(entry.account), Absent())
+        if account is not None:
+            as_read = Check(account_key(account.id), Equals("closed", True))
+            end = as_read if account.closed else closed(account, now)
+        self._writer.commit(
+            "end-credits",
+            end,
+            Put(stored(entry_key(entry.account, entry.key), entry), when=Absent()),
+            Check(organization_key(org), Present()),
+        )
 
     def entry(self, account: str, key: str) -> Entry | None:
         row = self._writer.store.get([entry_key(account, key)])[0]
