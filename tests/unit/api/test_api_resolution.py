@@ -382,6 +382,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a number for a step": ({"step": 1, "outcome": "Happened", "requestKey": "k"}, "step"),
     "another outcome": ({"step": STEP, "outcome": "Maybe", "requestKey": "k"}, "outcome"),
     "no key": ({"step": STEP, "outcome": "Happened"}, "requestKey"),
+    "a key that cannot be shown": ({"step": STEP, "outcome": "Happened", "requestKey": "k\n"}, "requestKey"),
     "an empty key": ({"step": STEP, "outcome": "Happened", "requestKey": ""}, "requestKey"),
     "an unknown field": ({"step": STEP, "outcome": "Happened", "requestKey": "k", "reslt": {}}, "reslt"),
     "an unknown field of the result": (
@@ -422,9 +423,10 @@ def test_a_body_that_says_nothing_certain_is_refused_and_stores_nothing(what: st
 @pytest.mark.req("NODQ-55", "NOD-589", "NOD-590")
 def test_limits_of_text_and_key_are_exact() -> None:
     run = Parked()
-    for result, request in (({"text": "é" * 131_073}, "k"), ({"text": "x"}, "é" * 65)):
-        refused = run.say("Happened", request=request, result=result)
-        assert (refused.code, refused.json["reason"]) == (413, "PayloadTooLarge")
+    large = run.say("Happened", result={"text": "é" * 131_073})
+    assert (large.code, large.json["reason"], large.fields) == (413, "PayloadTooLarge", ["result.text"])
+    keyed = run.say("Happened", request="é" * 65, result={"text": "x"})
+    assert (keyed.code, keyed.json["reason"], keyed.fields) == (422, "Invalid", ["requestKey"])
     assert run.status["reason"] == "NeedsResolution"
     assert run.say("Happened", request="é" * 64, result={"text": "é" * 131_072}).code == 202
     run.settle()

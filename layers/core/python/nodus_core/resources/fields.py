@@ -162,8 +162,8 @@ def not_blank(value: str) -> str:
     return value
 
 
-def _message_key(value: str) -> str:
-    """A key of 1 to 128 bytes that can be shown (NODQ-18)."""
+def _key(value: str) -> str:
+    """A key of 1 to 128 bytes that can be shown (NODQ-18, NOD-590)."""
     if len(value.encode()) > LONGEST_KEY or not value.isprintable():
         raise problem(f"must be 1 to {LONGEST_KEY} bytes without control characters")
     return value
@@ -198,7 +198,8 @@ Label = Annotated[
         )
     ),
 ]
-MessageKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_message_key)]
+RequestKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_key)]
+"""What a caller calls a request of its own; a message's key likewise."""
 Variable = Annotated[Str, AfterValidator(_variable)]
 SecretField = Annotated[
     Str, AfterValidator(_matching(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -"))

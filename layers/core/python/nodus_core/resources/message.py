@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationError
 
-from nodus_core.resources.fields import MessageKey, Prompt, Spec, not_blank
+from nodus_core.resources.fields import Prompt, RequestKey, Spec, not_blank
 from nodus_core.resources.manifest import without_nulls
 from nodus_core.resources.refusals import refusal
 
@@ -14,7 +14,7 @@ class Message(Spec):
     """What is sent: the next prompt, and the key under which it is delivered once."""
 
     payload: Annotated[Prompt, AfterValidator(not_blank)]
-    message_key: MessageKey
+    message_key: RequestKey
 
 
 def read_message(body: Mapping[str, Any]) -> Message:
@@ -22,4 +22,4 @@ def read_message(body: Mapping[str, Any]) -> Message:
     try:
         return Message.model_validate(without_nulls(dict(body)))
     except ValidationError as error:
-        raise refusal(error, Message, "message", None, root="") from None
+        raise refusal(error, Message, "Message", None, root="") from None

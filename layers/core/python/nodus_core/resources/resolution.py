@@ -6,13 +6,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from nodus_core.resources.document import canonical
-from nodus_core.resources.fields import Prompt, Spec, Str, Whole, at_most, misplaced, not_blank
+from nodus_core.resources.fields import Prompt, RequestKey, Spec, Str, Whole, misplaced, not_blank
 from nodus_core.resources.manifest import without_nulls
 from nodus_core.resources.refusals import refusal
 
 KIND = "Resolution"
-LONGEST_KEY = 128
-"""Bytes of a request key (NOD-590)."""
 
 
 class StatedResult(Spec):
@@ -27,7 +25,7 @@ class Stated(Spec):
 
     step: Annotated[Str, AfterValidator(not_blank), Field(max_length=512)]
     outcome: Literal["Happened", "DidNotHappen"]
-    request_key: Annotated[Str, AfterValidator(not_blank), AfterValidator(at_most(LONGEST_KEY))]
+    request_key: RequestKey
     result: StatedResult | None = None
 
     @model_validator(mode="after")
