@@ -10,9 +10,10 @@
 
 from nodus import errors
 from nodus._agents import ClaudeAgent, Family, GitSource, ModelAgent, Protocol, Source
-from nodus._client import AgentRuns, Agents, Applied, Client, Resource, Secrets
+from nodus._client import Client
 from nodus._egress import Egress
 from nodus._record import Record
+from nodus._resources import AgentRuns, Agents, Applied, Budgets, Resource, Secrets
 from nodus._runs import AgentRun
 from nodus._version import __version__
 from nodus.errors import ApiError, NodusError, RunBlockedError, RunFailedError, WaitTimeoutError
@@ -23,6 +24,7 @@ __all__ = [
     "Agents",
     "ApiError",
     "Applied",
+    "Budgets",
     "ClaudeAgent",
     "Client",
     "Egress",

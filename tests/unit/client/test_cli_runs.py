@@ -361,6 +361,24 @@ def test_without_a_key_each_message_gets_one_of_its_own(started: Cli, server: Fa
     for _ in range(2):
         assert started(*SEND, "Again").code == 0
     assert list(the_run(server).messages.values()) == ["Again", "Again"]
+    started(*SEND, "An empty key is no key left out", "--key", "")
+    assert server.asked("POST .*/messages")[-1].json()["messageKey"] == ""
+
+
+def test_a_text_that_no_message_can_be_is_not_sent(started: Cli, server: FakeServer, tmp_path: Path) -> None:
+    file = tmp_path / "question"
+    for content, problem in (
+        (b"plum \xff", "not UTF-8 at byte 5"),
+        (b"x" * 262_145, "larger than 262144 bytes"),
+    ):
+        file.write_bytes(content)
+        refused = started(*SEND, "-f", str(file))
+        assert (refused.code, refused.err) == (1, f"Error (FileNotRead): {file}: {problem}\n")
+        resolved = started(
+            "agentrun", "resolve", "hello-agent-run", "setup", "--happened", "--result", str(file)
+        )
+        assert (resolved.code, resolved.err) == (1, refused.err)
+    assert not server.asked("POST .*/(messages|resolution)")
 
 
 def test_a_message_may_come_from_a_file_or_standard_input(

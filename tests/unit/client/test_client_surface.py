@@ -19,12 +19,13 @@ from tests.unit.client.conftest import Cli
 ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
-    "nodus": """AgentRun AgentRuns Agents ApiError Applied ClaudeAgent Client Egress Family GitSource ModelAgent
+    "nodus": """AgentRun AgentRuns Agents ApiError Applied Budgets ClaudeAgent Client Egress Family GitSource ModelAgent
         NodusError Protocol Record Resource RunBlockedError RunFailedError Secrets Source WaitTimeoutError __version__
         errors""",
     "AgentRun": "answer cancel from_name project resolve send status steps wait",
     "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural resolve send steps",
     "Agents": "apply create delete get kind list pages patch path plural",
+    "Budgets": "apply create delete get kind list pages patch path plural",
     "ClaudeAgent": "from_name manifest remote submit",
     "Client": "agentruns agents budgets close in_project project resource secrets settings transport",
     "Egress": "allow deny hosts open to_spec",

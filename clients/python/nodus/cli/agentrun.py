@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
-from nodus._client import API_VERSION
-from nodus.cli import columns, formats, text
-from nodus.cli.failures import Failure, usage
+from nodus._resources import API_VERSION
+from nodus.cli import columns, formats, sources, text
+from nodus.cli.failures import usage
 from nodus.cli.kinds import AGENT_RUN, Target
 from nodus.cli.session import Command, Group, Session, pass_session
 from nodus.errors import OutcomeUnknownError
 
 OUTPUT = formats.FormatType(("table", "wide", "json"), jsonpath=False)
+MOST_BYTES = 262_144  # the server takes no longer text
 
 
 @click.group(cls=Group)
@@ -101,7 +101,7 @@ def send(session: Session, name: str, message: str | None, source: str | None, k
     that has finished refuses it (AgentRunFinished).
     """
     payload = _payload(message, source)
-    chosen = key or os.urandom(8).hex()
+    chosen = os.urandom(16).hex() if key is None else key
     try:
         accepted = session.client.agentruns.send(name, chosen, payload)
     except OutcomeUnknownError as error:
@@ -115,15 +115,7 @@ def _payload(message: str | None, source: str | None) -> str:
     """The text of a message: the argument, or exactly what a file or standard input holds."""
     if (message is None) is (source is None):
         raise usage('give the message once: as "TEXT", or with -f FILE (- for standard input)')
-    if source is None:
-        return message or ""
-    try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return content.decode()
-    except OSError as error:
-        raise Failure(f"{source}: {os.strerror(error.errno or 0)}", reason="FileNotRead") from error
-    except UnicodeDecodeError as error:
-        raise Failure(f"{source}: not UTF-8 at byte {error.start}", reason="FileNotRead") from error
+    return sources.text(source, MOST_BYTES) if source is not None else message or ""
 
 
 @agentrun.command(cls=Command)
@@ -131,7 +123,7 @@ def _payload(message: str | None, source: str | None) -> str:
 @click.argument("step")
 @click.option("--happened", is_flag=True, help="It took effect.")
 @click.option("--did-not-happen", is_flag=True, help="It had no effect; it is done again in its sandbox.")
-@click.option("--result", type=click.File("rb"), metavar="FILE|-", help="What it put out, if it happened.")
+@click.option("--result", metavar="FILE|-", help="What it put out, if it happened.")
 @click.option("--exit-code", type=int, metavar="N", help="How a command or the setup ended, if it happened.")
 @click.option("--key", metavar="KEY", help="Request key: the same call again gives the first answer.")
 @pass_session
@@ -142,7 +134,7 @@ def resolve(
     *,
     happened: bool,
     did_not_happen: bool,
-    result: BinaryIO | None,
+    result: str | None,
     exit_code: int | None,
     key: str | None,
 ) -> None:
@@ -159,18 +151,11 @@ def resolve(
         raise usage("say either --happened or --did-not-happen")
     if did_not_happen and (result is not None or exit_code is not None):
         raise usage("--result and --exit-code go only with --happened")
-    output = None if result is None else _decoded(result.read())
+    output = None if result is None else sources.text(result, MOST_BYTES)
     run = session.client.agentruns.resolve(
         name, step, happened=happened, text=output, exit_code=exit_code, request_key=key
     )
-    click.echo(f"agentrun/{text.line(name)} {text.line(step)} resolved")
+    click.echo(f"{Target(AGENT_RUN, name)} {text.line(step)} resolved")
     left: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
     for entry in left:
         click.echo(f"still unresolved: {text.line(columns.pick(entry, 'step'))}", err=True)
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise usage(f"--result: the file is not UTF-8 text (byte {error.start})") from error

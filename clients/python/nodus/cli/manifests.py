@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from nodus._client import API_VERSION
 from nodus._manifest import MAX_BYTES, Document, parse
-from nodus.cli import failures
+from nodus._resources import API_VERSION
+from nodus.cli import failures, sources
 from nodus.cli.kinds import KINDS, Kind, Target, kind_named, kind_of
 from nodus.errors import ManifestError
 
@@ -51,19 +49,13 @@ def read(sources: tuple[str, ...], project: str | None) -> list[Wanted]:
 
 
 def _documents(source: str) -> list[Document]:
-    if source == "-":
-        return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
     path = Path(source)
-    if path.is_dir():
+    if source != "-" and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
         if not files:
             raise failures.usage(f"no *.yaml, *.yml or *.json in folder {source}", "NothingToApply")
         return [document for file in files for document in _documents(str(file))]
-    try:
-        with path.open("rb") as file:
-            return parse(file.read(MAX_BYTES + 1), source)
-    except OSError as error:
-        raise failures.Failure(f"{source}: {os.strerror(error.errno or 0)}", reason="FileNotRead") from error
+    return parse(sources.content(source, MAX_BYTES + 1), "standard input" if source == "-" else source)
 
 
 def _wanted(document: Document, project: str | None) -> Iterator[Wanted]:

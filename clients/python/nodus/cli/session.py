@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from nodus._client import Client, Resource
+from nodus._client import Client
+from nodus._resources import Resource
 from nodus.cli.kinds import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nodus.cli.failures import Failure, usage
+from nodus.cli import sources
+from nodus.cli.failures import usage
 
 MOST_BYTES = 65_536  # the server keeps no more in one Secret
 
@@ -43,23 +42,4 @@ def _files(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             field, name = Path(word).name, word
         if not field or field == "-" or not name:
             raise usage("--from-file takes FIELD=FILE, FIELD=- or FILE")
-        yield field, _content(name)
-
-
-def _content(name: str) -> str:
-    """What a file holds, exactly."""
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise Failure(f"{name}: {os.strerror(error.errno or 0)}", reason="FileNotRead") from error
-    if len(content) > MOST_BYTES:
-        raise Failure(f"{name}: larger than {MOST_BYTES} bytes, which no Secret holds", reason="FileNotRead")
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        # The decoder's message and chain would quote the value.
-        raise Failure(f"{name}: is not a text in UTF-8", reason="FileNotRead") from None
+        yield field, sources.text(name, MOST_BYTES)

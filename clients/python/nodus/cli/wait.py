@@ -84,10 +84,9 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
     def over(seen: Record) -> bool:
         if condition.met(seen) or condition.missed(target, seen):
             return True
-        for line in _for_a_person(target, seen):
-            if line not in told:
-                told.add(line)
-                click.echo(line, err=True)
+        for line in (line for line in _for_a_person(target, seen) if line not in told):
+            told.add(line)
+            click.echo(line, err=True)
         return False
 
     def late(thing: Record | None) -> str:
@@ -96,10 +95,7 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
 
     try:
         thing = poll(
-            lambda within: resource.get(target.name, within=within),
-            over,
-            timeout=timeout,
-            describe=late,
+            lambda within: resource.get(target.name, within=within), over, timeout=timeout, describe=late
         )
     except WaitTimeoutError as error:
         raise Failure(error.message, reason="Timeout") from error
