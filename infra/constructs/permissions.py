@@ -10,12 +10,12 @@ from infra.constructs.link_api import LinkApi
 from infra.constructs.providers_secret import ProvidersSecret
 from infra.constructs.sandbox_cluster import SandboxCluster
 
-# A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
-# read is read by its key, and no table-level operation.
 _SECRETS = (
     "A Secret of a project is named by organization, project and uid; only those lie three levels deep."
 )
 
+# A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
+# read is read by its key, and no table-level operation.
 JOURNAL_ACTIONS = (
     "dynamodb:BatchGetItem",
     "dynamodb:ConditionCheckItem",

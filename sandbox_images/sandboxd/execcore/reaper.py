@@ -67,9 +67,8 @@ class Reaper:
             return False
         if pid == 0:
             return False
-        if os.WIFSTOPPED(
-            status
-        ):  # it asked to be traced by its parent, which does not: it stays until it is ended
+        # It asked to be traced by its parent, which does not: it stays until it is ended.
+        if os.WIFSTOPPED(status):
             return True
         future = self._watched.pop(pid, None)
         if future is not None and not future.done():

@@ -46,9 +46,8 @@ class Budgets(Definitions):
         if account is not None:
             return account
         if self.shelf.journal.object(obj.key) != obj:
-            raise ConditionFailed(
-                "read-account", {}
-            )  # the Budget was removed or changed meanwhile: look again
+            # The Budget was removed or changed meanwhile: look again.
+            raise ConditionFailed("read-account", {})
         raise CorruptRow(f"Budget {obj.key.name!r} ({obj.uid}) has no account")
 
 
