@@ -107,7 +107,11 @@ def test_an_unknown_project_is_not_found(rest: Rest) -> None:
 def test_each_route_needs_its_permission(rest: Rest, method: str, path: str) -> None:
     plural = path.partition("/")[0]
     needed = f"{plural}:{'read' if method == 'GET' else 'write'}"
-    words = [f"{noun}:{verb}" for noun in ("agents", "agentruns", "secrets") for verb in ("read", "write")]
+    words = [
+        f"{noun}:{verb}"
+        for noun in ("agents", "agentruns", "budgets", "secrets")
+        for verb in ("read", "write")
+    ]
     without = rest.new_key(permissions=tuple(word for word in words if word != needed))
     stored = rest.commits
     refused = rest.call(method, path, key=without)
