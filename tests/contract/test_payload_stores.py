@@ -83,6 +83,27 @@ def test_many_texts_come_in_order(payloads: Payloads) -> None:
     assert payloads.get_many(SCOPE, kept[1:2]) == texts[1:2]
 
 
+def test_a_text_without_its_head_is_stored_once_and_gets_it_when_it_is_shown(payloads: Payloads) -> None:
+    bare = payloads.put(SCOPE, "x" + LONG, head=False)
+    whole = payloads.put(SCOPE, LONG)
+
+    assert bare == Stored(digest("x" + LONG), len(LONG.encode()) + 1, "")
+    assert payloads.get(SCOPE, bare) == "x" + LONG
+    assert payloads.put(SCOPE, "short", head=False) == Inline("short")
+    shown = payloads.with_heads(SCOPE, [bare, Inline("short"), whole, bare])
+    assert shown == [payloads.put(SCOPE, "x" + LONG), Inline("short"), whole, payloads.put(SCOPE, "x" + LONG)]
+    assert payloads.with_heads(SCOPE, []) == []
+
+
+def test_the_head_of_a_text_that_is_gone_is_an_error_that_names_it(payloads: Payloads) -> None:
+    bare = payloads.put(SCOPE, LONG, head=False)
+    assert isinstance(bare, Stored)
+    _spoil(payloads, SCOPE, bare, None)
+
+    with pytest.raises(CorruptRow, match=f"acme/run-1/{bare.sha256}.*is gone"):
+        payloads.with_heads(SCOPE, [bare])
+
+
 @pytest.mark.parametrize("read", ["get", "get_many"])
 @pytest.mark.parametrize(("spoilt", "message"), [(None, "is gone"), (LONG + "?", "hash"), ("", "hash")])
 def test_a_spoilt_text_is_an_error_that_names_it(

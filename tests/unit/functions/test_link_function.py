@@ -252,7 +252,7 @@ def test_paths_that_the_link_does_not_have_are_refused(daemon: Daemon, path: str
 def test_a_store_that_is_busy_asks_the_daemon_to_come_again(daemon: Daemon) -> None:
     works(daemon)
 
-    def busy(*arguments: Any) -> None:
+    def busy(*arguments: Any, **more: Any) -> None:
         raise StoreUnavailable("throttled")
 
     daemon.deployed.world.sandboxes.link.journal.sandboxes.finish_command = busy  # type: ignore[union-attr,method-assign]

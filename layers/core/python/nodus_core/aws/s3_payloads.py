@@ -1,20 +1,23 @@
 """Payloads in one S3 bucket, under `<org>/<owner>/<sha256>`."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
 from nodus_core.journal.payloads import PRESIGNED_S, Scope
 from nodus_core.kernel.errors import CorruptRow, StoreUnavailable
-from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut
+from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, is_bare
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 FETCHERS = 8
 """Payloads fetched at the same time."""
+
+T = TypeVar("T")
 
 
 class S3Payloads:
@@ -24,11 +27,12 @@ class S3Payloads:
         self._client = client
         self._bucket = bucket
 
-    def put(self, scope: Scope, text: str) -> Text:
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
         content = text.encode()
         if len(content) <= INLINE_LIMIT:
             return Inline(text)
-        stored = Stored(hashlib.sha256(content).hexdigest(), len(content), cut(text, INLINE_LIMIT))
+        beginning = cut(text, INLINE_LIMIT) if head else ""
+        stored = Stored(hashlib.sha256(content).hexdigest(), len(content), beginning)
         key = _key(scope, stored)
         with translated(f"writing payload {key}", StoreUnavailable):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=content, ContentType=CONTENT_TYPE)
@@ -47,12 +51,20 @@ class S3Payloads:
         return content.decode()
 
     def get_many(self, scope: Scope, texts: Sequence[Text]) -> list[str]:
-        far = list(dict.fromkeys(text for text in texts if isinstance(text, Stored)))
-        if len(far) <= 1:
-            return [self.get(scope, text) for text in texts]
-        with ThreadPoolExecutor(min(FETCHERS, len(far)), "payload") as pool:
-            fetched = dict(zip(far, pool.map(lambda text: self.get(scope, text), far), strict=True))
+        fetched = _side_by_side(
+            lambda text: self.get(scope, text), [text for text in texts if isinstance(text, Stored)]
+        )
         return [text.text if isinstance(text, Inline) else fetched[text] for text in texts]
+
+    def with_heads(self, scope: Scope, texts: Sequence[Text]) -> list[Text]:
+        fetched = _side_by_side(
+            lambda text: self._content(_key(scope, text), first=INLINE_LIMIT),
+            [text for text in texts if is_bare(text)],
+        )
+        return [
+            replace(text, head=fetched[text].decode(errors="ignore")) if is_bare(text) else text
+            for text in texts
+        ]
 
     def presign(self, scope: Scope, stored: Stored) -> str:
         key = _key(scope, stored)
@@ -70,10 +82,11 @@ class S3Payloads:
             for page in pages:
                 self._delete([entry["Key"] for entry in page.get("Contents", [])])
 
-    def _content(self, key: str) -> bytes:
+    def _content(self, key: str, first: int | None = None) -> bytes:
+        part = {} if first is None else {"Range": f"bytes=0-{first - 1}"}
         with translated(f"reading payload {key}", StoreUnavailable):
             try:
-                return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+                return self._client.get_object(Bucket=self._bucket, Key=key, **part)["Body"].read()
             except ClientError as error:
                 if code_of(error) != "NoSuchKey":
                     raise
@@ -91,6 +104,15 @@ class S3Payloads:
                 f"{len(failed)} of {len(keys)} payloads were not deleted,"
                 f" the first {first.get('Key')}: {first.get('Code')}"
             )
+
+
+def _side_by_side(fetch: Callable[[Stored], T], texts: Sequence[Stored]) -> dict[Stored, T]:
+    """What is fetched for each of the texts; no thread is started for a single one."""
+    once = list(dict.fromkeys(texts))
+    if len(once) <= 1:
+        return {text: fetch(text) for text in once}
+    with ThreadPoolExecutor(min(FETCHERS, len(once)), "payload") as pool:
+        return dict(zip(once, pool.map(fetch, once), strict=True))
 
 
 def _key(scope: Scope, stored: Stored) -> str:

@@ -19,6 +19,7 @@ from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.objects import Command, Result, Sandbox, Task
 from nodus_core.kernel.states import ALIVE_SANDBOXES, CommandState, SandboxState
+from nodus_core.kernel.text import Inline, Stored
 from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
 from nodus_core.sandboxes.tools import Order
 
@@ -55,12 +56,12 @@ class News:
 
 def new_command(session: Session, sandbox: str, key: str, order: Order) -> Command:
     """The pending row of a task's command: the same task, the same id, the same digest."""
-    request = canonical(order.request)
+    request = canonical(order.request)  # its step's `input` has the head
     return Command(
         sandbox=sandbox,
         id=ids.command_id(session.open_run.uid, key),
         kind=order.kind,
-        request=session.keep(request),
+        request=session.keep(request, head=False),
         digest=ids.digest(canonical({"kind": order.kind, "request": order.request})),
         state=CommandState.PENDING,
         created_at=session.ports.clock.now(),
@@ -221,7 +222,7 @@ def settled(session: Session, task: Task, result: Outcome) -> Task:
         state=result.state,
         finished_at=session.ports.clock.now(),
         result=Result(
-            text=session.keep(result.text),
+            text=session.keep(result.text) if isinstance(result.text, str) else result.text,
             is_error=result.is_error,
             error=result.error,
             exit_code=result.exit_code,
@@ -263,8 +264,7 @@ def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Comman
     for task, command in zip(tasks, commands, strict=True):
         match command.state:
             case CommandState.DONE:
-                text = session.text(command.result) if command.result else "{}"
-                found[task.key] = outcome(command.kind, text)
+                found[task.key] = _done(session, command)
             case CommandState.LOST:
                 found[task.key] = LOST
             case CommandState.WITHDRAWN:
@@ -272,3 +272,15 @@ def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Comman
             case _:
                 pass
     return found
+
+
+def _done(session: Session, command: Command) -> Outcome:
+    """The outcome of a finished command; a long text stays where the link has stored it."""
+    result = outcome(command.kind, session.text(command.result) if command.result else "{}")
+    match command.told:
+        case None:
+            return result
+        case Inline(text=text):
+            return replace(result, text=text)
+        case Stored() as stored:
+            return replace(result, text=stored)

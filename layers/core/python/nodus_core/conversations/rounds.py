@@ -268,7 +268,7 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
     error = CUT if was_cut else None
     done = replace(
         settled_call(session, task, request, reply),
-        message=session.keep(json.dumps(reply.message.to_record(), ensure_ascii=False)),
+        message=session.keep(json.dumps(reply.message.to_record(), ensure_ascii=False), head=False),
         calls=plan.calls,
         result=Result(text=None if reply.message.calls else session.keep(reply.message.text), error=error),
     )

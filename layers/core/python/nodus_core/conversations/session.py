@@ -212,9 +212,12 @@ class Session:
 
     # --- texts and the projection ---
 
-    def keep(self, text: str) -> Text:
-        """Stores a text (in the payload store when it is long); what is no Unicode becomes `?` (FLD-08)."""
-        return self.ports.payloads.put(self.scope, text.encode(errors="replace").decode())
+    def keep(self, text: str, *, head: bool = True) -> Text:
+        """Stores a text (in the payload store when it is long); what is no Unicode becomes `?` (FLD-08).
+
+        `head`: somebody shows its beginning.
+        """
+        return self.ports.payloads.put(self.scope, text.encode(errors="replace").decode(), head=head)
 
     def text(self, text: Text) -> str:
         return self.ports.payloads.get(self.scope, text)

@@ -9,6 +9,7 @@ from typing import Any
 from nodus_core.access.door import Place
 from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, token, untoken
 from nodus_core.conversations.shelf import Shelf, head_of
+from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, Run, Task
@@ -101,11 +102,11 @@ class Stepping:
             if run is None:
                 raise CorruptRow(f"conversation {head.id}: turn {number} has no run")
             start = position if number == position.turn else Position(number, index=index)
-            for at, task in self._walk(run, start):
+            for at, task in self._walk(Scope(head.object.org, head.id), run, start):
                 index = at.index
                 yield at, step(run, task, index)
 
-    def _walk(self, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+    def _walk(self, scope: Scope, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
         """A run's observed tasks in their order, then its open ones by start."""
         journal = self.shelf.journal
         while position.seq < run.seq:
@@ -117,6 +118,7 @@ class Stepping:
             if not entries:
                 raise CorruptRow(f"run {run.uid}: no observation behind {position.seq} of {run.seq}")
             tasks = journal.tasks(run.uid, [entry.task for entry in entries])
+            tasks = self._with_heads(scope, tasks)
             for entry in entries:
                 if entry.task not in tasks:
                     raise CorruptRow(f"run {run.uid}: task {entry.task!r} was observed and has no row")
@@ -128,6 +130,19 @@ class Stepping:
             if position.opened is None or mark > position.opened:
                 position = replace(position, index=position.index + 1, opened=mark)
                 yield position, task
+
+    def _with_heads(self, scope: Scope, tasks: dict[str, Task]) -> dict[str, Task]:
+        """The tasks, each with the beginning of its result."""
+        results = {
+            key: (task.result, task.result.text)
+            for key, task in tasks.items()
+            if task.result is not None and task.result.text is not None
+        }
+        texts = self.shelf.payloads.with_heads(scope, [text for _, text in results.values()])
+        shown = zip(results.items(), texts, strict=True)
+        return tasks | {
+            key: replace(tasks[key], result=replace(result, text=text)) for (key, (result, _)), text in shown
+        }
 
 
 def step(run: Run, task: Task, index: int) -> Shown:

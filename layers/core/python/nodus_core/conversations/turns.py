@@ -148,7 +148,10 @@ def _failure(session: Session) -> str | None:
     if not failed:
         return None
     last = max(failed, key=lambda task: task.finished_at or task.started_at)
-    return preview(last.result.text, MESSAGE_LIMIT) if last.result and last.result.text else None
+    if last.result is None or last.result.text is None:
+        return None
+    (text,) = session.ports.payloads.with_heads(session.scope, [last.result.text])
+    return preview(text, MESSAGE_LIMIT)
 
 
 def end(session: Session) -> None:

@@ -27,8 +27,11 @@ class Scope:
 class Payloads(Protocol):
     """Texts by content. All calls may be repeated; a stored text never changes."""
 
-    def put(self, scope: Scope, text: str) -> Text:
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
         """The reference to keep in a row: the text itself up to `INLINE_LIMIT` bytes, else its hash.
+
+        `head`: with the hash go the first `INLINE_LIMIT` bytes, for whoever shows the beginning. A text that is
+        one of many in its run goes without, so that it is stored once.
 
         A long text is durable when this returns, so the row that names it may be written. Raises
         `StoreUnavailable`, and ValueError for a text that is no Unicode (a lone surrogate).
@@ -41,6 +44,13 @@ class Payloads(Protocol):
 
     def get_many(self, scope: Scope, texts: Sequence[Text]) -> list[str]:
         """The whole texts in the same order; fetched side by side. Raises as `get` does."""
+        ...
+
+    def with_heads(self, scope: Scope, texts: Sequence[Text]) -> list[Text]:
+        """The same texts in the same order, each with its head; those that no row carries are fetched side by side.
+
+        Raises `CorruptRow` for a text that is gone, `StoreUnavailable`.
+        """
         ...
 
     def presign(self, scope: Scope, stored: Stored) -> str:

@@ -204,8 +204,13 @@ class Sandboxes:
             ),
         )
 
-    def finish_command(self, sandbox: str, command: str, boot: str, result: Text, now: datetime) -> None:
-        """The daemon's result. Condition: this boot has claimed it and not finished it: the first result stays."""
+    def finish_command(
+        self, sandbox: str, command: str, boot: str, result: Text, now: datetime, *, told: Text | None = None
+    ) -> None:
+        """The daemon's result; `told` is the text of a long one, which `result` goes without.
+
+        Condition: this boot has claimed it and not finished it: the first result stays.
+        """
         self._writer.commit(
             "finish-command",
             Update(
@@ -215,6 +220,7 @@ class Sandboxes:
                     "state": CommandState.DONE.value,
                     "result": to_value(result),
                     "finished_at": stamp(now),
+                    **({} if told is None else {"told": to_value(told)}),
                 },
             ),
         )

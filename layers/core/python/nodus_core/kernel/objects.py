@@ -395,8 +395,8 @@ class Sandbox:
 class Command:
     """The log row of one effect in a sandbox: the truth between the line and the daemon.
 
-    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`; `limit_s` is the time
-    in seconds after which a daemon that has said nothing is not believed to say anything any more.
+    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`, and that of a long one is
+    without its output: `told` is the text that the model gets of it, stored once for this row and the step's. `limit_s` is the time in seconds after which a daemon that has said nothing is not believed to say anything any more.
     """
 
     sandbox: str
@@ -411,5 +411,6 @@ class Command:
     claimed_at: datetime | None = None
     finished_at: datetime | None = None
     result: Text | None = None
+    told: Text | None = None
     cancel: bool = False
     wake: bool = False

@@ -1,6 +1,7 @@
 """Texts of any length: short ones stand in their row, long ones are named by hash (design: over 4 KB to S3)."""
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 INLINE_LIMIT = 4096
 """Bytes of UTF-8 up to which a text stands in its row."""
@@ -18,7 +19,10 @@ class Inline:
 
 @dataclass(frozen=True)
 class Stored:
-    """A text in the payload store. `sha256` is its hex digest, `size` its bytes, `head` its first bytes."""
+    """A text in the payload store. `sha256` is its hex digest, `size` its bytes.
+
+    `head` are its first bytes, empty where the row does not carry them (`Payloads.with_heads` fetches them).
+    """
 
     sha256: str
     size: int
@@ -26,6 +30,11 @@ class Stored:
 
 
 Text = Inline | Stored
+
+
+def is_bare(text: Text) -> TypeGuard[Stored]:
+    """Whether nothing of the text stands in its row."""
+    return isinstance(text, Stored) and not text.head
 
 
 def inline(text: str) -> Inline | None:
@@ -42,5 +51,5 @@ def cut(text: str, limit: int) -> str:
 
 
 def preview(text: Text, limit: int = PREVIEW_LIMIT) -> str:
-    """The first `limit` bytes (at most 4096) without reading the payload store."""
+    """The first `limit` bytes (at most 4096) without reading the payload store; the text carries its head."""
     return cut(text.text if isinstance(text, Inline) else text.head, limit)

@@ -19,6 +19,7 @@ from nodus_core.kernel.objects import Command, Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, answer_size
+from nodus_core.sandboxes.outcome import figures, outcome
 
 MOST_PROBLEM = 1000
 """Characters of what is said of a command that cannot be handed over."""
@@ -136,9 +137,13 @@ class Link:
 
         Raises `Refusal` when the command is not this boot's.
         """
-        text = inline(result) or self._kept(sandbox, boot, command, result)
+        short, told = inline(result), None
+        if short is None:
+            short, told = self._kept(sandbox, boot, command, result)
         try:
-            self.journal.sandboxes.finish_command(sandbox.id, command, boot, text, self.clock.now())
+            self.journal.sandboxes.finish_command(
+                sandbox.id, command, boot, short, self.clock.now(), told=told
+            )
         except ConditionFailed as lost:
             row = lost.current[0]
             if row.get("state") != CommandState.DONE.value or row.get("boot") != boot:
@@ -192,12 +197,17 @@ class Link:
             except ConditionFailed:
                 return  # another pull of this boot came first
 
-    def _kept(self, sandbox: Sandbox, boot: str, command: str, result: str) -> Text:
-        """A long result outside of its row; a command that is not this boot's is refused before it is kept."""
+    def _kept(self, sandbox: Sandbox, boot: str, command: str, result: str) -> tuple[Inline, Text]:
+        """The figures of a long result, and the text that the model gets of it: only that is stored, and once.
+
+        A command that is not this boot's is refused before anything is kept.
+        """
         row = self.journal.command(sandbox.id, command)
         if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
             raise _not_its_own(sandbox, command)
-        return self.payloads.put(self._scope(sandbox), result)
+        text = outcome(row.kind, result).text
+        told = self.payloads.put(self._scope(sandbox), text, head=False) if isinstance(text, str) else text
+        return Inline(figures(result)), told
 
     def _claim(self, command: Command, boot: str) -> bool:
         try:

@@ -6,12 +6,15 @@ from typing import Any
 
 from nodus_core.kernel.decide import SANDBOX_GONE
 from nodus_core.kernel.states import TaskState
-from nodus_core.kernel.text import cut
+from nodus_core.kernel.text import Stored, cut
 
 MOST_TEXT_BYTES = 256 * 1024
 """Bytes of a command's output that are believed; an honest daemon sends less (docs/protocols.md §2)."""
 
 MOST_REASON_BYTES = 2048
+
+MOST_WORD_BYTES = 64
+"""Bytes of a state or reason that is kept for a row."""
 
 MOST_NUMBER = 2**53
 """Figures beyond this are no figures of a command; a row could not hold the largest of them."""
@@ -28,10 +31,13 @@ _ERRORS = {"timeout": "TimedOut", "killed": "Cancelled", "oom": "OutOfMemory"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """State, text for the model, and the figures of one command. `error` is a stable word."""
+    """State, text for the model, and the figures of one command. `error` is a stable word.
+
+    A `Stored` text stands in the payload store already.
+    """
 
     state: TaskState
-    text: str
+    text: str | Stored
     is_error: bool = False
     error: str | None = None
     exit_code: int | None = None
@@ -90,6 +96,14 @@ def outcome(kind: str, result: str) -> Outcome:
             return _read(values)
         case _:
             return Outcome(TaskState.COMPLETED, f"Done. {_number(values, 'size') or 0} bytes.")
+
+
+def figures(result: str) -> str:
+    """The daemon's JSON without what the command put out: what `outcome` needs beside the text that it gave."""
+    values = _fields(result)
+    words = {name: _text(values, name, MOST_WORD_BYTES) for name in ("state", "reason")}
+    numbers = {name: _number(values, name) for name in ("exitCode", "rawBytes", "droppedBytes", "size")}
+    return json.dumps({name: value for name, value in (words | numbers).items() if value is not None})
 
 
 def _lost(values: dict[str, Any]) -> Outcome:

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut
+from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, is_bare
 
 
 class MemoryPayloads:
@@ -16,11 +17,11 @@ class MemoryPayloads:
         self.objects: dict[tuple[Scope, str], str] = {}
         self._lock = threading.Lock()
 
-    def put(self, scope: Scope, text: str) -> Text:
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
         size = len(text.encode())
         if size <= INLINE_LIMIT:
             return Inline(text)
-        stored = Stored(digest(text), size, cut(text, INLINE_LIMIT))
+        stored = Stored(digest(text), size, cut(text, INLINE_LIMIT) if head else "")
         with self._lock:
             self.objects[scope, stored.sha256] = text
         return stored
@@ -38,6 +39,12 @@ class MemoryPayloads:
 
     def get_many(self, scope: Scope, texts: Sequence[Text]) -> list[str]:
         return [self.get(scope, text) for text in texts]
+
+    def with_heads(self, scope: Scope, texts: Sequence[Text]) -> list[Text]:
+        return [
+            replace(text, head=cut(self.get(scope, text), INLINE_LIMIT)) if is_bare(text) else text
+            for text in texts
+        ]
 
     def presign(self, scope: Scope, stored: Stored) -> str:
         return f"https://payloads.invalid/{scope.org}/{scope.id}/{stored.sha256}?signature=memory"
