@@ -21,6 +21,7 @@ CODES = {
     "AnswerNotReady": 409,
     "MessageKeyConflict": 409,
     "IdempotencyKeyConflict": 409,
+    "PayloadExpired": 410,
     "PayloadTooLarge": 413,
     "UnsupportedMediaType": 415,
     "Invalid": 422,

@@ -10,5 +10,6 @@ class Environment(BaseModel):
 
     stage: str = Field(alias="NODUS_STAGE", min_length=1)
     table: str = Field(alias="NODUS_TABLE", min_length=1)
+    payloads: str = Field(alias="NODUS_PAYLOADS", min_length=1)
     line_machine: str = Field(alias="NODUS_LINE_MACHINE", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)

@@ -145,10 +145,11 @@ class Functions(Construct):
         return reactor
 
     def _sweeper(self) -> NodusFunction:
-        environment = {**self._table(), **self._machine(), **self._secrets()}
+        environment = {**self._table(), **self._payloads(), **self._machine(), **self._secrets()}
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
         read_due(sweeper, self._around.state.journal)
+        use_payloads(sweeper, self._around.state.payloads_arn, remove=True)
         start_lines(sweeper, self.machine)
         remove_secrets(sweeper, self._secrets_arn())
         return sweeper

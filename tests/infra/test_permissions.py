@@ -41,7 +41,7 @@ ALLOWED = {
     "reactor": JOURNAL
     | STREAM
     | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
-    "sweeper": JOURNAL | {START, DROP},
+    "sweeper": JOURNAL | PAYLOADS | {START, DROP, "s3:DeleteObject"},
     "admin": JOURNAL,
 }
 # AWS knows no narrower resource for these.

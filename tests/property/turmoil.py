@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.messages import Accepted
@@ -164,7 +165,8 @@ class Turmoil(World):
     def sweep(self) -> None:
         """One pass of the sweeper now."""
         values = Reclaim(self.kicks.journal, self.vault, self.clock)
-        Sweeper(self.kicks, values).sweep(
+        expiry = Expiry(self.kicks.journal, self.payloads, self.clock)
+        Sweeper(self.kicks, values, expiry).sweep(
             lambda: 20.0
         )  # seconds too few for a second pass half a minute later
 

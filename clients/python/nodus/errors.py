@@ -20,6 +20,7 @@
         │   ├── AgentRunFinishedError 409 AgentRunFinished
         │   ├── AnswerNotReadyError   409 AnswerNotReady
         │   └── MessageKeyConflictError 409 MessageKeyConflict
+        ├── PayloadExpiredError       410 PayloadExpired
         ├── PayloadTooLargeError      413 PayloadTooLarge
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
         ├── InvalidError              422 Invalid
@@ -224,6 +225,12 @@ class MessageKeyConflictError(ConflictError):
     default_reason = "MessageKeyConflict"
 
 
+class PayloadExpiredError(ApiError):
+    """The run's texts were kept for 30 days after its end and are gone (NOD-077)."""
+
+    default_reason = "PayloadExpired"
+
+
 class PayloadTooLargeError(ApiError):
     """The request is larger than the server takes."""
 
@@ -266,6 +273,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
     403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
+    410: PayloadExpiredError,
     413: PayloadTooLargeError,
     415: UnsupportedMediaTypeError,
     422: InvalidError,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.secrets import fields_of
 from nodus_core.conversations.sweeper import Sweep, Sweeper
@@ -40,7 +41,8 @@ def values(rest: Rest, name: str = "model-key") -> Mapping[str, str]:
 
 def sweep(rest: Rest) -> Sweep:
     world = rest.world
-    sweeper = Sweeper(world.kicks, Reclaim(world.outside, world.vault, world.clock))
+    values = Reclaim(world.outside, world.vault, world.clock)
+    sweeper = Sweeper(world.kicks, values, Expiry(world.outside, world.payloads, world.clock))
     return sweeper.sweep(lambda: 20.0)
 
 

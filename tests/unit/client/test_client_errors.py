@@ -43,6 +43,7 @@ def test_the_picture_shows_the_tree() -> None:
         (409, "AgentStopped", errors.AgentStoppedError),
         (409, "AgentRunFinished", errors.AgentRunFinishedError),
         (409, "AnswerNotReady", errors.AnswerNotReadyError),
+        (410, "PayloadExpired", errors.PayloadExpiredError),
         (413, "PayloadTooLarge", errors.PayloadTooLargeError),
         (415, "UnsupportedMediaType", errors.UnsupportedMediaTypeError),
         (422, "Invalid", errors.InvalidError),

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from nodus_core.aws.dynamodb_values import encode_row
 from nodus_core.bootstrap import Core
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.reactions import Reactions
@@ -60,7 +61,11 @@ class MemoryCore(Core):
             "kicks": kicks,
             "link": world.sandboxes.link,
             "reactions": Reactions(kicks, bus),
-            "sweeper": Sweeper(kicks, Reclaim(world.kicks.journal, world.vault, world.clock)),
+            "sweeper": Sweeper(
+                kicks,
+                Reclaim(world.kicks.journal, world.vault, world.clock),
+                Expiry(world.kicks.journal, world.payloads, world.clock),
+            ),
             "worker": Worker(world.ports),
         }
         for name, part in parts.items():

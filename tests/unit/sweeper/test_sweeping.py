@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import cast
 
 import pytest
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.sweeper import RESERVE_S, Sweep, Sweeper
@@ -14,6 +15,7 @@ from nodus_core.journal.lines import due
 from nodus_core.journal.store import Delete, Put, Transaction
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_vault import MemoryVault
 
@@ -54,7 +56,8 @@ class Lines:
     def sweep(self) -> Sweep:
         self.started = self.clock.now()
         values = Reclaim(self.journal, MemoryVault(), self.clock)
-        return Sweeper(cast("Kicks", self), values).sweep(self.remaining)
+        expiry = Expiry(self.journal, MemoryPayloads(), self.clock)
+        return Sweeper(cast("Kicks", self), values, expiry).sweep(self.remaining)
 
 
 def names(count: int) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Protocol
 
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Ports
@@ -94,7 +95,8 @@ class Core:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        return Sweeper(self.kicks, Reclaim(self.journal, self.vault, self.clock))
+        values = Reclaim(self.journal, self.vault, self.clock)
+        return Sweeper(self.kicks, values, Expiry(self.journal, self.payloads, self.clock))
 
     @cached_property
     def worker(self) -> Worker:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from nodus_core.access.door import Place
 from nodus_core.billing import balance
 from nodus_core.conversations.control import finished
-from nodus_core.conversations.shelf import Outcome, Shelf, scope_of
+from nodus_core.conversations.shelf import Outcome, Shelf, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
@@ -102,9 +102,11 @@ class Reading:
     def answer(self, place: Place, name: str) -> str | Elsewhere:
         """The answer of the latest finished turn that has one (NOD-067, NOD-069).
 
-        Raises `Refusal` `AnswerNotReady` while there is none.
+        Raises `Refusal` `AnswerNotReady` while there is none, `PayloadExpired` when it is kept no longer.
         """
         obj = self.shelf.find(place, RUN, name)
+        if obj.expired_at is not None:
+            raise expired(name)
         with self.shelf.reading(obj):
             return self._answer(obj)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.journal import Journal
+from nodus_core.journal.keeping import forgotten
 from nodus_core.journal.keys import (
     conversation_key,
     conversation_partition,
@@ -37,9 +38,9 @@ def purge(
     last: list[Operation] = []
     if head is not None:
         for pk in _partitions(head):
-            _clear(journal, pk, spared=conversation_key(head.id))
+            clear(journal, pk, spared=conversation_key(head.id))
         held = fence.on_conversation if fence else Equals("closed", True)
-        last.append(Delete(conversation_key(head.id), when=held))
+        last += [Delete(conversation_key(head.id), when=held), forgotten(head.id)]
     payloads.delete_scope(Scope(obj.key.org, obj.uid))
     journal.objects.remove(obj, clock.now(), *last)
 
@@ -52,8 +53,8 @@ def _partitions(head: Conversation) -> Iterable[str]:
     yield conversation_partition(head.id)
 
 
-def _clear(journal: Journal, pk: str, *, spared: Key) -> None:
-    """Deletes the rows of a partition, but the conversation's head, which says what else there is."""
+def clear(journal: Journal, pk: str, *, spared: Key | None = None) -> None:
+    """Deletes the rows of a partition, but for one: the conversation's head, which says what else there is."""
     after: str | None = None
     while True:
         page = journal.store.query(pk, after=after, limit=MOST_OPERATIONS)

@@ -60,19 +60,21 @@ class Shelf:
     def reading(self, obj: Object) -> Iterator[None]:
         """Around reads of what belongs to an object, which may be removed under the reader's hands.
 
-        Raises `Refusal` `NotFound` then; what is missing of an object that stays is a `CorruptRow` still.
+        Raises `Refusal` `NotFound` then, or `PayloadExpired` when its texts have expired; what is missing of an object that stays is a `CorruptRow` still.
         """
         try:
             yield
         except CorruptRow:
-            self.check_there(obj)
+            if self.check_there(obj).expired_at is not None:
+                raise expired(obj.key.name) from None
             raise
 
-    def check_there(self, obj: Object) -> None:
-        """Raises `Refusal` `NotFound` when an object that was read is removed by now, or is being removed."""
+    def check_there(self, obj: Object) -> Object:
+        """The object as it is now. Raises `Refusal` `NotFound` when an object that was read is removed by now, or is being removed."""
         now = self.journal.object(obj.key)
         if now is None or now.uid != obj.uid or now.deleted_at is not None:
             raise missing(obj.key.kind, obj.key.name)
+        return now
 
     def manifest(self, obj: Object) -> Manifest:
         """The object as its writer would send it."""
@@ -156,6 +158,11 @@ def as_text(spec: dict[str, Any]) -> str:
 def missing(kind: str, name: str) -> Refusal:
     name = name[:LONGEST_NAME]
     return Refusal("NotFound", f"there is no {kind} {name!r} in this project", kind=kind, name=name)
+
+
+def expired(name: str) -> Refusal:
+    message = f"the texts of AgentRun {name!r} were kept for 30 days after its end and are gone; its steps, times and costs stay"
+    return Refusal("PayloadExpired", message, kind="AgentRun", name=name)
 
 
 def exists(kind: str, name: str) -> Refusal:

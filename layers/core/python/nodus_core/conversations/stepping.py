@@ -8,8 +8,7 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, token, untoken
-from nodus_core.conversations.shelf import Shelf, head_of
-from nodus_core.journal.payloads import Scope
+from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, Run, Task
@@ -86,7 +85,7 @@ class Stepping:
         head = head_of(self.shelf.journal, obj)
         items: list[Shown] = []
         size = 0
-        for here, step in self._steps(head, position):
+        for here, step in self._steps(obj, head, position):
             size += len(json.dumps(step))
             if items and (len(items) == limit or size > MOST_REPLY):
                 return PageOf(items, position.to_token())
@@ -94,7 +93,7 @@ class Stepping:
             position = here
         return PageOf(items, None)
 
-    def _steps(self, head: Conversation, position: Position) -> Iterator[tuple[Position, Shown]]:
+    def _steps(self, obj: Object, head: Conversation, position: Position) -> Iterator[tuple[Position, Shown]]:
         """Every step behind a position, with its own position."""
         index = position.index
         for number in range(position.turn, head.opened + 1):
@@ -102,11 +101,11 @@ class Stepping:
             if run is None:
                 raise CorruptRow(f"conversation {head.id}: turn {number} has no run")
             start = position if number == position.turn else Position(number, index=index)
-            for at, task in self._walk(Scope(head.object.org, head.id), run, start):
+            for at, task in self._walk(obj, run, start):
                 index = at.index
                 yield at, step(run, task, index)
 
-    def _walk(self, scope: Scope, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
+    def _walk(self, obj: Object, run: Run, position: Position) -> Iterator[tuple[Position, Task]]:
         """A run's observed tasks in their order, then its open ones by start."""
         journal = self.shelf.journal
         while position.seq < run.seq:
@@ -118,7 +117,7 @@ class Stepping:
             if not entries:
                 raise CorruptRow(f"run {run.uid}: no observation behind {position.seq} of {run.seq}")
             tasks = journal.tasks(run.uid, [entry.task for entry in entries])
-            tasks = self._with_heads(scope, tasks)
+            tasks = self._with_heads(obj, tasks)
             for entry in entries:
                 if entry.task not in tasks:
                     raise CorruptRow(f"run {run.uid}: task {entry.task!r} was observed and has no row")
@@ -131,14 +130,19 @@ class Stepping:
                 position = replace(position, index=position.index + 1, opened=mark)
                 yield position, task
 
-    def _with_heads(self, scope: Scope, tasks: dict[str, Task]) -> dict[str, Task]:
-        """The tasks, each with the beginning of its result."""
+    def _with_heads(self, obj: Object, tasks: dict[str, Task]) -> dict[str, Task]:
+        """The tasks, each with the beginning of its result; without any result text once texts have expired."""
+        if obj.expired_at is not None:
+            return {
+                key: replace(task, result=task.result and replace(task.result, text=None))
+                for key, task in tasks.items()
+            }
         results = {
             key: (task.result, task.result.text)
             for key, task in tasks.items()
             if task.result is not None and task.result.text is not None
         }
-        texts = self.shelf.payloads.with_heads(scope, [text for _, text in results.values()])
+        texts = self.shelf.payloads.with_heads(scope_of(obj), [text for _, text in results.values()])
         shown = zip(results.items(), texts, strict=True)
         return tasks | {
             key: replace(tasks[key], result=replace(result, text=text)) for (key, (result, _)), text in shown

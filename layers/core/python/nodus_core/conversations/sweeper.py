@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.waiters import Waiters
-from nodus_core.journal.keys import ACCOUNT, DUE_SHARDS
+from nodus_core.journal import keys
+from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.kernel.errors import NodusError
 
 BETWEEN_PASSES = timedelta(seconds=29)
@@ -47,6 +49,7 @@ class Sweep:
 class Sweeper:
     kicks: Kicks
     values: Reclaim
+    expiry: Expiry
 
     def sweep(self, remaining: Callable[[], float]) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then.
@@ -70,16 +73,26 @@ class Sweeper:
             if remaining() < RESERVE_S:
                 return Sweep(1, kicked, failed, finished=False)
             try:
-                kicked += self._see_to(noun, name)
+                kicked += self._see_to(noun, name, remaining)
             except NodusError as error:
                 # One line that cannot be kicked, or be read at all, must not keep the others from being kicked.
                 failed += 1
                 log.error("%s %s was not kicked and stays due: %s", noun, name, error)
         return Sweep(1, kicked, failed)
 
-    def _see_to(self, noun: str, name: str) -> int:
-        """Kicks a line, or those that wait for an account's money. Returns how many were kicked."""
-        return Waiters(self.kicks).serve(name) if noun == ACCOUNT else int(self.kicks.kick(name))
+    def _see_to(self, noun: str, name: str, remaining: Callable[[], float]) -> int:
+        """Kicks a line, or those that wait for an account's money. Returns how many were kicked.
+
+        Of a run whose texts have been kept long enough, removes them.
+        """
+        match noun:
+            case keys.ACCOUNT:
+                return Waiters(self.kicks).serve(name)
+            case keys.KEEP:
+                self.expiry.expire(name, remaining)
+                return 0
+            case _:
+                return int(self.kicks.kick(name))
 
     def _reclaim(self, remaining: Callable[[], float]) -> int:
         reclaimed = 0

@@ -213,7 +213,7 @@ def close(session: Session) -> Directive:
         status = projection.stopped(status, head.stop, now)
     session.object = obj
     # Over exactly this version: a deletion that is marked in between is seen before the line lets go.
-    ports.journal.turns.close(session.fence, head, session.projected(status, over=obj.version))
+    ports.journal.turns.close(session.fence, head, now, session.projected(status, over=obj.version))
     return DONE
 
 

@@ -9,6 +9,7 @@ from nodus_core.journal.accounts import Accounts
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.inputs import Inputs
+from nodus_core.journal.keeping import Keeping
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.objects import Objects
@@ -50,6 +51,7 @@ class Journal:
         self.lines = Lines(writer)
         self.inputs = Inputs(writer)
         self.turns = Turns(writer)
+        self.keeping = Keeping(writer)
         self.steps = Steps(writer)
         self.resolutions = Resolutions(writer)
         self.sandboxes = Sandboxes(writer)
@@ -170,10 +172,13 @@ class Journal:
     # --- what is due ---
 
     def due(self, shard: str, now: datetime) -> Iterator[tuple[str, str]]:
-        """Lines and accounts that are due, oldest first (as the index knows it: read each again): noun and id."""
+        """What is due, oldest first (as the index knows it: read each again): noun and id.
+
+        Lines and accounts, and runs whose texts have been kept long enough.
+        """
         for key in self.store.due(shard, stamp(now)):
             noun, _, name = key.pk.partition("#")
-            if noun in (keys.CONVERSATION, keys.ACCOUNT):
+            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP):
                 yield noun, name
 
     def due_values(self, shard: str, now: datetime) -> Iterator[str]:

@@ -14,6 +14,7 @@ LOOSE_VALUES = "loose#"
 
 CONVERSATION = "conv"
 ACCOUNT = "acct"
+KEEP = "keep"
 """Nouns of partitions that may be due."""
 
 OPEN_COMMANDS = "open#"
@@ -59,6 +60,11 @@ def message_key(conversation: str, key: str) -> Key:
 
 def turn_key(conversation: str, number: int) -> Key:
     return Key(conversation_partition(conversation), f"turn#{number:08d}")
+
+
+def keep_key(conversation: str) -> Key:
+    """The row that is due when the texts of an ended run have been kept long enough."""
+    return Key(f"{KEEP}#{conversation}", "keep")
 
 
 def run_partition(run: str) -> str:

@@ -6,9 +6,11 @@ stop: from outside, at any moment; the line then cuts what is open and finishes 
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from nodus_core.journal.codec import to_row
 from nodus_core.journal.fence import Fence
+from nodus_core.journal.keeping import kept
 from nodus_core.journal.keys import conversation_key, input_key, run_key, turn_key
 from nodus_core.journal.lines import DUE, due
 from nodus_core.journal.store import (
@@ -129,8 +131,10 @@ class Turns:
         )
         return replace(conversation, ended=True)
 
-    def close(self, fence: Fence, conversation: Conversation, more: Iterable[Operation]) -> None:
-        """The line is over: nothing is due any more. Condition: the fence holds, ended, no sandbox."""
+    def close(
+        self, fence: Fence, conversation: Conversation, now: datetime, more: Iterable[Operation]
+    ) -> None:
+        """The line is over: it is due no more, and its texts are kept for a time from now on. Condition: the fence holds, ended, no sandbox."""
         self._writer.commit(
             "close",
             Update(
@@ -139,6 +143,7 @@ class Turns:
                 assign={"closed": True},
                 remove=("line.claimant", "line.lease_until", "outbox", *DUE),
             ),
+            kept(conversation.id, now),
             *more,
         )
 

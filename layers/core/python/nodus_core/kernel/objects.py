@@ -47,7 +47,7 @@ class Object:
     """A resource: envelope, spec (JSON text) and status projection.
 
     `version` grows with every change and is the watch position; `generation` grows with the spec. `value` is a
-    Secret's only: its values stand in the vault, and nowhere else.
+    Secret's only: its values stand in the vault, and nowhere else. `expired_at`: an AgentRun's texts are gone.
     """
 
     key: ObjectKey
@@ -60,6 +60,7 @@ class Object:
     deleted_at: datetime | None = None
     labels: dict[str, str] = field(default_factory=dict[str, str])
     value: ValueRef | None = None
+    expired_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from nodus_core.kernel.times import stamp
 
 Status = dict[str, Any]
 
+EXPIRED = "Prompts, outputs and answers are kept for 30 days after a run's end; this run's are gone."
+"""`status.message` of a run whose texts are expired."""
+
 MOST_TURNS = 100
 """Turns that stand in `status.turns`; all are in the journal (NODQ-24)."""
 
@@ -183,6 +186,15 @@ def stopped(status: Status, stop: StopMarker, now: datetime) -> Status:
     if stop.reason == DEADLINE_EXCEEDED:
         after["message"] = "The run's deadline came before its end; nothing was begun after it."
     return {**after, "finishedAt": stamp(now)}
+
+
+def expired(status: Status) -> Status:
+    """The run's texts are gone: what it was, when and at what cost stays (NODQ-56)."""
+    return {
+        **{name: value for name, value in status.items() if name not in ("answer", "unresolved")},
+        "turns": [{**entry, "prompt": ""} for entry in status.get("turns", [])],
+        "message": EXPIRED,
+    }
 
 
 def turn_entry(turn: Turn) -> Status:
