@@ -132,8 +132,8 @@ class Accounts:
     def give_back(self, fence: Fence, run: Run, accounts: Sequence[Account], now: datetime) -> Run:
         """What the run holds and has not reserved goes back; what it has spent is booked; it waits no more.
 
-        `accounts` are the payers and the account that it waits for, as read. Condition: the fence holds, the
-        version is the one seen; an account is as hungry as it was.
+        `accounts` are the payers and the account that it waits for, as read. Condition: the fence holds, version
+        and stop marker are the ones seen; an account is as hungry as it was.
         """
         purse = run.purse or Purse()
         rest = purse.reserved
@@ -142,7 +142,7 @@ class Accounts:
         moved = {"available": purse.left, "held": -(purse.left + purse.due), "models": purse.due}
         self._writer.commit(
             "give-back",
-            _run(fence, run, after),
+            _run(fence, run, after, Absent("stop") if run.stop is None else Present("stop")),
             *(freed(account, moved if account.id in purse.payers else {}, now) for account in accounts),
             *_no_waiter(run, purse),
         )
@@ -153,13 +153,13 @@ class Accounts:
     def wait(self, fence: Fence, run: Run, account: Account, need: Decimal) -> tuple[Operation, ...]:
         """Operations by which a line that rests waits for money; they go into the commit that lets it rest.
 
-        The run holds nothing, and waits nowhere else. Condition: the account has not got the money, so that whoever
-        frees some finds the waiter.
+        The run holds nothing, and waits nowhere else. Condition: the fence holds, the version is the one seen, nobody
+        stopped the run, and the account has not got the money, so that whoever frees some finds the waiter.
         """
         after = replace(run, version=run.version + 1, purse=Purse(waits=account.id))
         waiter = Waiter(account.id, run.conversation, need)
         return (
-            _run(fence, run, after),
+            _run(fence, run, after, Absent("stop")),
             Put(stored(waiter_key(account.id, run.conversation), waiter)),
             Update(
                 account_key(account.id),
@@ -296,8 +296,10 @@ def freed(account: Account, add: dict[str, Decimal], now: datetime, when: Condit
     )
 
 
-def _run(fence: Fence, run: Run, after: Run, more: Condition | None = None) -> Put:
-    return Put(stored(run_key(run.uid), after), when=both(fence.on_run, Equals("version", run.version), more))
+def _run(fence: Fence, run: Run, after: Run, stop: Absent | Present) -> Put:
+    """The run's whole row. A stop leaves its version as it is, so `stop` keeps it from being taken away unseen."""
+    same = both(fence.on_run, Equals("version", run.version), stop)
+    return Put(stored(run_key(run.uid), after), when=same)
 
 
 def _no_waiter(run: Run, purse: Purse) -> tuple[Operation, ...]:
