@@ -126,6 +126,8 @@ class WatchedStore(MemoryStore):
             assert left == head.cap - before, f"{pk}: {left} USD of {head.cap - before} are accounted for"
         assert run.available >= 0
         assert run.open == {key for key, task in tasks.items() if not _is_final(task)}
+        if head.run == run.uid:
+            assert run.stop == head.stop, f"{pk}: stopped in one head and not in the other"
         asked = {item.task for item in run.attention}
         if run.stop is None:
             assert asked == {key for key in run.open if _is_held(tasks[key]) and not tasks[key].resolution}

@@ -59,3 +59,21 @@ def test_a_stop_does_not_wait_for_the_model(router: bool, key: str, end: tuple[s
     models.let_go.set()
     assert models.answered.wait(30)
     assert len(world.store.commits) == commits  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("NOD-045", "NOD-185")
+def test_a_cancel_just_before_the_deadline_does_not_wait_for_the_model_either() -> None:
+    world = World(lambda request, number: says("done"))
+
+    def both() -> None:
+        world.stop()
+        world.clock.advance(1000)
+
+    world.models = models = SlowModels(both, router=False)
+    world.admit(lifetime=1000.0)
+    world.settle()
+    assert not models.let_go.is_set()
+    obj = world.outside.object(NAMES)
+    assert obj is not None
+    assert (obj.status["phase"], obj.status["reason"]) == ("Cancelled", "Cancelled")
+    models.let_go.set()

@@ -45,10 +45,10 @@ def _is_stopped(session: Session) -> bool:
     A journal that does not answer must not end a call that is paid for.
     """
     try:
-        if session.is_overdue():
+        run = session.ports.journal.run(session.open_run.uid)
+        if run is not None and run.stop is None and session.is_overdue():
             session.expire()
             return True
-        run = session.ports.journal.run(session.open_run.uid)
     except NodusError as error:
         log.warning("run %s was not looked at while its model call is made: %s", session.open_run.uid, error)
         return False
