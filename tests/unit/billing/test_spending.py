@@ -5,9 +5,10 @@ from decimal import Decimal
 
 import pytest
 from nodus_core.inference.exchange import Usage
+from nodus_core.inference.target import Prices
 from nodus_core.journal.journal import Journal
 from nodus_core.testing.crash import CrashOnce
-from nodus_core.testing.scripted_model import plays
+from nodus_core.testing.scripted_model import plays, target
 
 from tests.unit.billing.money import CALL, DONE, LOOK, Money
 
@@ -261,3 +262,24 @@ def test_another_projects_budget_and_another_organizations_credits_are_not_asked
     )
     money.begin("r")
     assert money.words("r")[0] == "Succeeded"
+
+
+@pytest.mark.req("NOD-127", "NOD-128", "NOD-129", "NOD-145")
+def test_a_call_whose_price_nobody_knows_takes_all_that_is_left_and_no_further_one_is_made() -> None:
+    money = Money(rounds=3)
+    unpriced = replace(target("sonnet"), prices=Prices())
+    money.world.models.target = lambda choice, family: unpriced  # type: ignore[method-assign]
+    money.begin("r")
+    assert money.words("r") == ("Waiting", "MaxCostReached")
+    assert money.calls == 1
+    assert money.status("r")["cost"] == {"totalUSD": "1", "limitUSD": "1"}
+
+
+@pytest.mark.req("NOD-128")
+def test_calls_that_cost_nothing_go_on_whatever_is_left() -> None:
+    money = Money(rounds=3, cap="0.000001")
+    free = replace(target("sonnet"), prices=Prices(Decimal(0), Decimal(0)))
+    money.world.models.target = lambda choice, family: free  # type: ignore[method-assign]
+    money.begin("r")
+    assert money.words("r") == ("Succeeded", None)
+    assert money.calls == 3

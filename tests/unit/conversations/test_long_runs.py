@@ -14,11 +14,13 @@ from nodus_core.conversations.stepping import Stepping
 from nodus_core.conversations.worker import Worker
 from nodus_core.inference.errors import ContextTooLong
 from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolResults, Usage
+from nodus_core.inference.pricing import cost
 from nodus_core.inference.window import LEFT_OUT
 from nodus_core.inference.wires import encode_request
 from nodus_core.journal.store import Key, Page, Row, Transaction
 from nodus_core.kernel import decide
 from nodus_core.kernel.decide import MOST_STEPS, RESERVED_STEPS
+from nodus_core.kernel.money import ZERO
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.scripted_model import Step, says, target
 from nodus_core.testing.scripted_sandbox import exited
@@ -175,6 +177,63 @@ def test_an_answer_in_the_last_round_that_the_journal_holds_is_the_answer(
         world.settle()
         fits = most - RESERVED_STEPS >= 32
         assert status(world)["phase"] == ("Succeeded" if fits else "Failed"), most
+
+
+@pytest.mark.req("NOD-078", "NOD-138")
+@pytest.mark.parametrize("most", range(16, 22))
+def test_messages_do_not_take_a_run_beyond_its_journal_either(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(decide, "MOST_STEPS", most)
+    world = World(lambda request, number: says("done"))
+    world.admit(keep_alive=True, cap="1000")
+    world.settle()
+    for turn in range(2, most):
+        if status(world)["phase"] != "Waiting":
+            break
+        world.say(f"more {turn}", f"key-{turn}")
+        world.settle()
+    assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "JournalLimitReached")
+    head = world.outside.conversation("conv")
+    assert head is not None
+    assert most - RESERVED_STEPS <= head.steps <= most
+    assert not any(daemon.alive for daemon in world.sandboxes.daemons.values())
+
+
+@pytest.mark.req("NOD-128", "FLD-11", "FLD-07")
+def test_what_was_counted_before_results_were_left_out_bounds_no_later_call() -> None:
+    """Results of which every byte is a token come in the place of ones that were cheap to count."""
+    reserves: list[tuple[Decimal, Decimal]] = []
+
+    def tokens(request: ModelRequest) -> int:
+        return sum(
+            len(result.text) // (8 if result.text[0] in "0x" else 1)
+            for message in request.messages
+            if isinstance(message, ToolResults)
+            for result in message.results
+        )
+
+    def script(request: ModelRequest, number: int) -> Step:
+        run = world.outside.run("conv-1")
+        assert run is not None
+        task = world.outside.tasks("conv-1", [f"r{number + 1}"])[f"r{number + 1}"]
+        usage = Usage(tokens(request), 10)
+        reserves.append((task.reserved or ZERO, cost(request.target, usage) or ZERO))
+        if number == 8:
+            return says("done", usage=usage)
+        return says(f"round {number}", ("run_command", {"command": str(number)}), usage=usage)
+
+    def behaviour(kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        return exited("x" * 16_000 if int(request["command"]) < 4 else "é" * 8_000)
+
+    world = World(script, behaviour)
+    world.models.target = lambda choice, family: replace(  # type: ignore[method-assign]
+        target("sonnet"), context_window=10_000
+    )
+    world.admit(context=CONTEXT, cap="1000")
+    world.settle()
+    assert status(world)["phase"] == "Succeeded", status(world)
+    assert all(bound >= real for bound, real in reserves)
 
 
 class Counted(MemoryStore):

@@ -46,6 +46,9 @@ LONGEST_INLINE_WAIT_S = 10.0
 LONGEST_WAIT_S = 3600.0
 """Seconds that one call waits for its provider; then the turn is given up rather than held with its sandbox."""
 
+SMALLEST = Decimal("0.000001")
+"""USD that a call of unknown price needs at least: it is never taken for one that costs nothing."""
+
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
 
@@ -85,13 +88,28 @@ def sealed(session: Session, number: int) -> ModelRequest:
 def reserve(session: Session, request: ModelRequest, measured: Measured | None = None) -> Decimal:
     """What a call may cost at most, in USD (NOD-128).
 
-    Where a price is unknown it may cost anything: all that is left is reserved, and booked. `measured` is what an
-    earlier request of the same conversation to the same model held, if it was counted.
+    Where a price is unknown it may cost anything: all that is left is reserved, and booked; once nothing is left, no
+    such call fits any more. `measured` is what an earlier request of the same conversation to the same model held,
+    if it was counted.
     """
     if request.target.own_key is not None:
         return ZERO  # the user's account pays, and nothing is capped here (NOD-121)
     bound = pricing.upper_bound(request, measured)
-    return session.open_run.available if bound is None else bound
+    return max(session.open_run.available, SMALLEST) if bound is None else bound
+
+
+def _measured(session: Session, request: ModelRequest) -> Measured | None:
+    """What the latest request to this model held that was counted, as far as this one repeats it.
+
+    Results that are left out since then make it shorter by an unknown number of tokens: they count as if they still
+    were there, beside the words in their place.
+    """
+    found, messages = transcript(session).measured.get(request.target.shown_name), transcript(session).messages
+    if found is None or found.left_out == session.open_run.left_out:
+        return found
+    before = replace(request, messages=window.shortened(messages, found.left_out))
+    words = window.words_in_place(request.messages) - window.words_in_place(before.messages)
+    return replace(found, size=found.size - (pricing.size_of(before) - pricing.size_of(request)) - words)
 
 
 def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
@@ -105,8 +123,7 @@ def round_claim(session: Session, number: int, request: ModelRequest) -> Task:
         number=number,
         started_at=session.ports.clock.now(),
         claim=session.claim(),
-        size=pricing.size_of(request),
-        reserved=reserve(session, request, transcript(session).measured.get(request.target.shown_name)),
+        reserved=reserve(session, request, _measured(session, request)),
         model=request.target.shown_name,
     )
 
@@ -270,6 +287,8 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
         settled_call(session, task, request, reply),
         message=session.keep(json.dumps(reply.message.to_record(), ensure_ascii=False), head=False),
         calls=plan.calls,
+        size=pricing.size_of(request),
+        left_out=session.open_run.left_out,
         result=Result(text=None if reply.message.calls else session.keep(reply.message.text), error=error),
     )
     if reply.stop == "refused":

@@ -46,7 +46,7 @@ class Transcript:
     def measure(self, done: Task) -> None:
         """Keeps what the request of a settled round held, where its provider has counted."""
         if done.model is not None and done.size is not None and done.usage is not None:
-            self.measured[done.model] = Measured(done.size, done.usage.input_tokens)
+            self.measured[done.model] = Measured(done.size, done.usage.input_tokens, done.left_out)
 
     def add_prompt(self, text: str) -> None:
         self.messages.append(UserMessage(text))

@@ -20,10 +20,12 @@ _CALL_OVERHEAD = 64
 @dataclass(frozen=True)
 class Measured:
     """What an earlier request of the same conversation to the same model took: its body's `size` in bytes and
-    the `tokens` of its whole prompt, as the provider counted them (`Usage.prompt_tokens`)."""
+    the `tokens` of its whole prompt, as the provider counted them (`Usage.prompt_tokens`). `left_out` is the number
+    of messages of results whose bodies it did not hold."""
 
     size: int
     tokens: int
+    left_out: int = 0
 
 
 def size_of(request: ModelRequest) -> int:
@@ -62,7 +64,8 @@ def most_input_tokens(request: ModelRequest, measured: Measured | None = None) -
     than the messages it carries. What an earlier request of the conversation held was counted already, and only
     what came since is taken by its bytes, which brings the bound near the truth in a long conversation. That holds
     because a conversation is only ever added to, message by message, and a provider frames each message by tokens of
-    its own: no token spans what was counted and what came since.
+    its own: no token spans what was counted and what came since. What is taken out of it since then is the caller's
+    to account for.
     """
     size = size_of(request)
     overhead = _CALL_OVERHEAD + (_TOOLS_OVERHEAD if request.tools else 0)

@@ -53,6 +53,12 @@ def shortened(messages: Sequence[Message], left_out: int) -> tuple[Message, ...]
     return tuple(shown)
 
 
+def words_in_place(messages: Sequence[Message]) -> int:
+    """Bytes of the words that stand in the place of results."""
+    groups = [message.results for message in messages if isinstance(message, ToolResults)]
+    return sum(len(LEFT_OUT) for group in groups for result in group if result.text == LEFT_OUT)
+
+
 def _bytes(group: ToolResults) -> int:
     return sum(len(result.text.encode()) for result in group.results if _may_go(result))
 

@@ -28,6 +28,9 @@ MOST_STEPS = 10_000
 RESERVED_STEPS = 10
 """Steps of one run's journal, and those kept for its end (NOD-078, NODQ-48)."""
 
+JOURNAL_FULL = "JournalLimitReached"
+"""Reason of a run that has no room for what comes next."""
+
 MOST_SANDBOXES = 4
 """Sandboxes that one turn may start: its own, and three in the place of lost ones."""
 
@@ -203,6 +206,8 @@ def decide(view: View) -> Decision:
         return Rest("MessageWait")
     if view.run.selection is None and not view.plan.routed:
         return _failed(NOT_OFFERED)
+    if not view.run.seq and not view.run.open and room(head, view.run) == 0:
+        return _failed(JOURNAL_FULL)
     return _held(view, view.run) or _preparation(view, view.run) or _rounds(view, view.run)
 
 
@@ -310,7 +315,7 @@ def _next_round(view: View, run: Run, last: Task) -> Decision:
         return _finish(view, TurnState.FAILED, "OutputLimitReached")
     more = bool(last.calls) or was_cut
     if (more or _called_in_vain(last)) and room(view.conversation, run) == 0:
-        return _failed("JournalLimitReached")
+        return _failed(JOURNAL_FULL)
     if not is_up(view.sandbox) and any(_never_began(view.tasks.get(call.key)) for call in last.calls):
         # Only now: calls that were written for files that are gone must not meet an empty sandbox.
         return _another_sandbox(run)

@@ -292,7 +292,8 @@ class Task:
     (the command's id is a function of run and key); `reserved` and `cost` are USD (`cost`
     None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
     round's assistant message record, `calls` its planned calls; `size` counts the bytes of the request that a round
-    was claimed with: with its usage, the next round's bound is near the truth.
+    answered, which left out the results of `left_out` messages: with its usage, the next round's bound is near the
+    truth.
 
     A task of an open run that is `uncertain` is held: it has not finished, and waits for a person's word. All that
     people have said of it are its `resolutions`, one for each attempt at most.
@@ -320,6 +321,7 @@ class Task:
     input: Text | None = None
     sandbox: str | None = None
     size: int | None = None
+    left_out: int = 0
     reserved: Decimal | None = None
     cost: Decimal | None = None
     usage: Usage | None = None
