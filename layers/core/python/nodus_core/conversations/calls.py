@@ -211,14 +211,14 @@ def _refused(session: Session, task: Task, text: str) -> Task:
 def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
     """A task of a stopped run: what it really came to is kept; what was ended for the stop is canceled.
 
-    A model call that is still open here may have run, so its reserve is booked, unless nobody was making it. What
-    is not known stays so, unless a person has said it.
+    A model call that is still open here may have run, so its reserve is booked, unless nobody was making it and no
+    try before was lost. What is not known stays so, unless a person has said it.
     """
     now = session.ports.clock.now()
     if task.state is TaskState.UNCERTAIN:
         return resumption.ended(session, task) if task.resolution else replace(task, finished_at=now)
     if result is None:
-        cost = ZERO if task.claim is None else task.cost
+        cost = ZERO if task.claim is None and not task.resent else task.cost
         return replace(task, state=TaskState.CANCELED, finished_at=now, cost=cost)
     done = commands.settled(session, task, result)
     return replace(done, state=TaskState.CANCELED) if result.error == "Cancelled" else done

@@ -104,7 +104,10 @@ def _measured(session: Session, request: ModelRequest) -> Measured | None:
     Results that are left out since then make it shorter by an unknown number of tokens: they count as if they still
     were there, beside the words in their place.
     """
-    found, messages = transcript(session).measured.get(request.target.shown_name), transcript(session).messages
+    found, messages = (
+        transcript(session).measured.get(request.target.shown_name),
+        transcript(session).messages,
+    )
     if found is None or found.left_out == session.open_run.left_out:
         return found
     before = replace(request, messages=window.shortened(messages, found.left_out))

@@ -247,8 +247,10 @@ def rest_until_due(session: Session, seconds: float) -> Directive:
 def wait_until(session: Session, seconds: float) -> Directive:
     """Lets the line go; its execution looks again after `seconds`, or the sweeper if that has died.
 
-    It looks at its deadline, if that comes first. A kick in between starts another execution, and this one ends when it wakes under its old generation.
+    It looks at its deadline, if that comes first. A kick in between starts another execution, and this one ends when
+    it wakes under its old generation.
     """
+    give_back(session)
     head = session.conversation
     at = session.ports.clock.now() + timedelta(seconds=seconds)
     session.ports.journal.lines.rest(session.fence, head, at + LEASE)
