@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -24,6 +25,7 @@ from nodus_core.sandboxes.tools import Misuse, Order, plan
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.scripted_sandbox import exited
 
 LENGTHS = pytest.mark.parametrize("length", [10, INLINE_LIMIT + 1], ids=["short", "long"])
 SCOPE = Scope("acme", "conv")
@@ -79,14 +81,22 @@ class Desk:
         assert self.command.result is not None
         return self.payloads.get(SCOPE, self.command.result)
 
+    @property
+    def told(self) -> str:
+        """What the model gets of the result: beside a short one, or in its place."""
+        kept = self.command.told
+        return str(outcome("exec", self.result).text) if kept is None else self.payloads.get(SCOPE, kept)
+
 
 @LENGTHS
 def test_the_first_result_stays_and_a_repetition_is_heard(length: int) -> None:
     desk = Desk()
     assert desk.pull("boot") == ["c"]
-    desk.done("boot", "a" * length)
-    desk.done("boot", "b" * length)
-    assert desk.result == "a" * length
+    desk.done("boot", json.dumps(exited("a" * length)))
+    desk.done("boot", json.dumps(exited("b" * length)))
+    assert desk.told == "a" * length + "\n[exit code 0]"
+    whole, figures = outcome("exec", json.dumps(exited("a" * length))), outcome("exec", desk.result)
+    assert replace(figures, text=desk.told) == whole
     assert desk.pull("boot") == []
 
 
