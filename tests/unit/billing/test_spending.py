@@ -162,6 +162,30 @@ def test_a_budget_that_is_deleted_blocks_nobody() -> None:
     assert [key for key in money.store.rows() if key.pk.startswith("acct#")] == []
 
 
+@pytest.mark.parametrize("payer", ["budget", "credits"])
+def test_a_run_at_work_goes_on_when_its_last_payer_is_taken_away(payer: str) -> None:
+    """Its slice does not cover the next call, and nobody hands out another one (FLD-11)."""
+    money = Money(rounds=3)
+    if payer == "budget":
+        money.budget("0.015")
+    else:
+        money.admin("SetCredits", remainingUSD="0.015", requestKey="k1")
+
+    def play(request: object, number: int) -> object:
+        if number == 0 and payer == "budget":
+            money.call("DELETE", "budgets/b")
+        elif number == 0:
+            money.admin("SetCredits", remainingUSD="unlimited", requestKey="k2")
+        return plain(request, number)
+
+    plain = money.world.models.script
+    money.world.models.script = play  # type: ignore[assignment]
+    money.begin("r")
+    assert money.words("r")[0] == "Succeeded"
+    assert money.calls == 3
+    assert [key for key in money.store.rows() if key.pk.startswith("acct#")] == []
+
+
 def test_each_of_several_budgets_holds() -> None:
     money = Money(rounds=2)
     money.budget("5.00", "wide")

@@ -42,13 +42,15 @@ def secure(session: Session, reserve: Decimal) -> Directive | None:
         return rest(session, Rest("MaxCostReached"))
     if reserve == ZERO or (_is_paid(run) and covered(run, reserve)):
         return None
-    payers = _payers(session)
+    payers, purse = _payers(session), run.purse or Purse()
+    if purse.payers and purse.payers != tuple(account.id for account in payers):
+        # The project's Budgets are others now, or nobody pays any more; calls that are under way keep theirs.
+        if purse.held == purse.reserved:
+            return wait_until(session, UNDER_WAY_S)
+        give_back(session)
+        return secure(session, reserve)
     if not payers:
         return None
-    purse = run.purse or Purse()
-    if purse.held and purse.payers != tuple(account.id for account in payers):
-        give_back(session)  # the project's Budgets are others now
-        return secure(session, reserve)
     short = reserve - purse.left
     blocked = lacking(payers, short)
     if blocked is None:
