@@ -138,7 +138,7 @@ def test_a_new_worker_seals_the_same_requests() -> None:
 # --- the journal's limit ---
 
 
-def many(rounds: int, calls: int, store: MemoryStore | None = None) -> World:
+def many(rounds: int, calls: int, store: MemoryStore | None = None, context: Context = CONTEXT) -> World:
     """Rounds of so many tiny commands each, then an answer."""
 
     def script(request: ModelRequest, number: int) -> Step:
@@ -148,7 +148,7 @@ def many(rounds: int, calls: int, store: MemoryStore | None = None) -> World:
         return says(f"round {number}", *made)
 
     world = World(script, lambda kind, request: exited("."), store=store)
-    world.admit(context=CONTEXT, cap="1000")
+    world.admit(context=context, cap="1000")
     return world
 
 
@@ -177,6 +177,15 @@ def test_an_answer_in_the_last_round_that_the_journal_holds_is_the_answer(
         world.settle()
         fits = most - RESERVED_STEPS >= 32
         assert status(world)["phase"] == ("Succeeded" if fits else "Failed"), most
+
+
+@pytest.mark.req("NOD-078")
+def test_a_full_journal_is_not_blamed_on_a_call_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide, "MOST_STEPS", 60)
+    world = many(1000, 7, context=replace(CONTEXT, max_tool_calls=3))
+    world.settle()
+    assert status(world)["reason"] == "JournalLimitReached"
+    assert "as many steps as one run may have" in status(world)["message"]
 
 
 @pytest.mark.req("NOD-078", "NOD-138")

@@ -16,7 +16,7 @@ from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, projection
-from nodus_core.kernel.decide import FinishTurn, OpenTurn, Rest
+from nodus_core.kernel.decide import JOURNAL_FULL, OUTPUT_LIMIT, FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
@@ -56,6 +56,16 @@ WAITS = {
         "added."
     ),
 }
+
+
+ENDS = {
+    JOURNAL_FULL: "The run has as many steps as one run may have. Start a new run for what is left to do.",
+    OUTPUT_LIMIT: (
+        "Several replies in a row were cut off by the limit on output tokens. Start a new run with a higher "
+        "spec.model.maxTokens, or ask for less at once."
+    ),
+}
+"""What people are told where a limit has ended a turn: no step has failed it."""
 
 
 def open_turn(session: Session, decision: OpenTurn) -> None:
@@ -132,7 +142,11 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
         chosen_by=chosen.chosen_by if chosen else None,
     )
     after = replace(head, ended=decision.ends, spent=head.spent + run.spent)
-    message = _failure(session) if decision.state is TurnState.FAILED and head.stop is None else None
+    message = (
+        _failure(session, decision.reason)
+        if decision.state is TurnState.FAILED and head.stop is None
+        else None
+    )
     status = projection.answered(session.object.status, after, turn, now, message)
     if decision.ends:
         status = with_undelivered(session, status, decision.reason)
@@ -142,8 +156,10 @@ def finish_turn(session: Session, decision: FinishTurn) -> None:
     session.run, session.turn, session.tasks = None, None, {}
 
 
-def _failure(session: Session) -> str | None:
-    """What the step that failed the turn says."""
+def _failure(session: Session, reason: str | None) -> str | None:
+    """What is known of a failure beyond its reason: what the step that failed the turn says."""
+    if reason in ENDS:
+        return ENDS[reason]
     failed = [task for task in session.tasks.values() if task.state is TaskState.FAILED and task.result]
     if not failed:
         return None

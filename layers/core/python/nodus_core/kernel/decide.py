@@ -28,6 +28,9 @@ MOST_STEPS = 10_000
 RESERVED_STEPS = 10
 """Steps of one run's journal, and those kept for its end (NOD-078, NODQ-48)."""
 
+OUTPUT_LIMIT = "OutputLimitReached"
+"""Reason of a turn whose replies were cut off one after the other."""
+
 JOURNAL_FULL = "JournalLimitReached"
 """Reason of a run that has no room for what comes next."""
 
@@ -312,7 +315,7 @@ def _calls(view: View, run: Run, last: Task) -> Decision | None:
 def _next_round(view: View, run: Run, last: Task) -> Decision:
     was_cut = last.result is not None and last.result.error == CUT
     if was_cut and run.cut_rounds >= MOST_CUT_REPLIES:
-        return _finish(view, TurnState.FAILED, "OutputLimitReached")
+        return _finish(view, TurnState.FAILED, OUTPUT_LIMIT)
     more = bool(last.calls) or was_cut
     if (more or _called_in_vain(last)) and room(view.conversation, run) == 0:
         return _failed(JOURNAL_FULL)
