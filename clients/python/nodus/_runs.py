@@ -122,12 +122,15 @@ class AgentRun:
 
         Args:
             step: the step's name, for example ``turn-1.tool.run_command.2``.
-            happened: whether it took effect. What did not is done again where its sandbox lives.
-            text: what it put out, if it happened and that is known.
+            happened: whether it took effect. A model call, or a command whose sandbox lives, is made again if not; where
+                the sandbox is gone, the model hears that its command did not run, and a setup runs in the new one.
+            text: what it put out, if it happened and that is known: a command's output. A model call that happened
+                needs it: the reply's text.
             exit_code: how a command or the setup ended, if it happened.
             request_key: the same key and meaning again gives the first answer; ``None``: a new one.
 
         Raises:
+            InvalidError: such a step cannot have this result, or needs one.
             ConflictError: somebody has resolved it, or nobody is asked about it; the message says which.
         """
         return _status(

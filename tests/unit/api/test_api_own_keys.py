@@ -162,6 +162,22 @@ def test_a_call_that_did_not_happen_is_made_as_a_further_attempt() -> None:
 
 
 @pytest.mark.req("NODQ-55", "NOD-123")
+@pytest.mark.parametrize("more", [{}, {"result": {}}, {"result": {"text": " "}}])
+def test_a_call_that_happened_needs_its_reply(more: dict[str, Any]) -> None:
+    rest = parked()
+    stated = {"step": "turn-1.model.1", "requestKey": "one", "outcome": "Happened", **more}
+    refused = rest.post("agentruns/hello-run/resolution", stated)
+    assert (refused.code, refused.json["reason"]) == (422, "Invalid")
+    (cause,) = refused.json["details"]["causes"]
+    assert cause["field"] == "result.text"
+    assert "the model's reply" in cause["message"]
+    assert rest.get("agentruns/hello-run").json["status"]["reason"] == "NeedsResolution"
+    resolve(
+        rest, outcome="Happened", result={"text": "It said hello."}
+    )  # nothing was kept of the refused one
+
+
+@pytest.mark.req("NODQ-55", "NOD-123")
 def test_a_call_that_happened_has_the_reply_that_the_person_gives() -> None:
     rest = parked()
     resolve(rest, outcome="Happened", result={"text": "It said hello."})

@@ -122,8 +122,12 @@ def _payload(message: str | None, source: str | None) -> str:
 @click.argument("name")
 @click.argument("step")
 @click.option("--happened", is_flag=True, help="It took effect.")
-@click.option("--did-not-happen", is_flag=True, help="It had no effect; it is done again in its sandbox.")
-@click.option("--result", metavar="FILE|-", help="What it put out, if it happened.")
+@click.option("--did-not-happen", is_flag=True, help="It had no effect: see above what follows.")
+@click.option(
+    "--result",
+    metavar="FILE|-",
+    help="If it happened: a command's output, or the text of a model's reply (which a model call needs).",
+)
 @click.option("--exit-code", type=int, metavar="N", help="How a command or the setup ended, if it happened.")
 @click.option("--key", metavar="KEY", help="Request key: the same call again gives the first answer.")
 @pass_session
@@ -141,11 +145,15 @@ def resolve(
     """Say what became of a step whose outcome is not known.
 
     A run that waits with NeedsResolution goes on when every step that status.unresolved names is resolved.
+    What happened gets the result given. What did not is made again: a model call always, a command or the setup
+    in its sandbox, if that lives. If it is gone, the command is not repeated: the model is told and decides in
+    a new sandbox, in which the setup runs.
 
     \b
       nodus get ar triage -o jsonpath='{.status.unresolved}'
       nodus agentrun resolve triage turn-1.tool.run_command.2 --happened --result out.txt --exit-code 0
       nodus agentrun resolve triage turn-1.tool.run_command.2 --did-not-happen
+      nodus agentrun resolve triage turn-1.model.1 --happened --result reply.txt
     """
     if happened == did_not_happen:
         raise usage("say either --happened or --did-not-happen")

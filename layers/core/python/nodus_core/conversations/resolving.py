@@ -25,7 +25,7 @@ from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
 from nodus_core.kernel.objects import Attention, Conversation, Object, Resolution, Result, Run, Task
 from nodus_core.kernel.progress import resolve
-from nodus_core.kernel.states import Statement
+from nodus_core.kernel.states import Statement, TaskKind
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.resolution import KIND as RESOLUTION
@@ -160,6 +160,13 @@ def _check_result(stated: Stated, task: Task) -> None:
     if code is not None and task.tool not in COMMANDS:
         cause = Cause("result.exitCode", f"goes only with a command; {stated.step} is none")
         raise invalid(RESOLUTION, None, (cause,))
-    if task.tool == ids.SETUP and stated.outcome == Statement.HAPPENED and code is None:
+    if stated.outcome != Statement.HAPPENED:
+        return
+    text = stated.result.text if stated.result else None
+    if task.kind is TaskKind.MODEL and not (text and text.strip()):
+        said = "is required: the model's reply, which the run goes on with; where it is not known, say DidNotHappen"
+        cause = Cause("result.text", said, "FieldValueRequired")
+        raise invalid(RESOLUTION, None, (cause,))
+    if task.tool == ids.SETUP and code is None:
         cause = Cause("result.exitCode", "is required: whether the setup succeeded", "FieldValueRequired")
         raise invalid(RESOLUTION, None, (cause,))
