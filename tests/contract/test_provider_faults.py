@@ -159,10 +159,18 @@ def test_a_provider_that_never_answers_ends_the_turn(
     assert run.requests == requests
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
-def test_a_refusal_ends_the_turn_at_once_and_costs_nothing(play: Callable[..., Run], status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        *((status, "ModelRequestRefused") for status in (400, 401, 402, 403, 404, 422)),
+        (413, "ContextWindowExceeded"),
+    ],
+)
+def test_a_refusal_ends_the_turn_at_once_and_costs_nothing(
+    play: Callable[..., Run], status: int, reason: str
+) -> None:
     run = play({"text": "never", "fault": {"status": status}})
-    assert run.outcome == ("Failed", "ModelRequestRefused")
+    assert run.outcome == ("Failed", reason)
     assert (run.requests, run.spent) == (1, 0)
     assert str(status) in run.status["message"]
 
