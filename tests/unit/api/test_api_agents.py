@@ -145,6 +145,8 @@ def test_labels_are_kept_until_they_are_changed(rest: Rest) -> None:
     assert rest.apply("agents/a", body).json["metadata"]["labels"] == labels
     kept = rest.apply("agents/a", manifest("Agent", "a", {"system": "x"})).json["metadata"]
     assert (kept["labels"], kept["generation"]) == (labels, 2)
+    nulls = {**manifest("Agent", "n", {}), "metadata": {"name": "n", "labels": {"team": "a", "tier": None}}}
+    assert rest.post("agents", {**nulls, "status": None}).json["metadata"]["labels"] == {"team": "a"}
     patched = rest.patch("agents/a", {"metadata": {"labels": {"team": None}}}).json["metadata"]
     assert (patched["labels"], patched["generation"]) == ({"example.com/tier": ""}, 2)
     bad = {**body, "metadata": {"name": "a", "labels": {"te am": "a", "x": "-", "n": 1}}}

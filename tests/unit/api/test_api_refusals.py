@@ -239,6 +239,8 @@ def test_a_refusal_repeats_no_value(rest: Rest) -> None:
         (f'{{{HEAD},"spec":{{"maxToolCalls":NaN}}}}', "BadRequest", "NaN"),
         (f'{{{HEAD},"spec":{{"maxToolCalls":{"9" * 5000}}}}}', "BadRequest", "digits"),
         (f'{{{HEAD},"spec":{{"maxToolCalls":1e999999999}}}}', "BadRequest", "number"),
+        (f'{{{HEAD},"spec":{{"maxToolCalls":1e99999999999999999999}}}}', "BadRequest", "too large"),
+        (f'{{{HEAD},"spec":{{"maxToolCalls":-1E-99999999999999999999}}}}', "BadRequest", "too small"),
         (f'{{{HEAD},"spec":{"[" * 50}{"]" * 50}}}', "BadRequest", "levels"),
         (f'{{{HEAD},"spec":{"[" * 100_000}{"]" * 100_000}}}', "BadRequest", "levels"),
         (f'{{{HEAD},"spec":{{"env":[{"0," * 30_000}0]}}}}', "BadRequest", "values"),
@@ -270,6 +272,32 @@ def test_bodies_that_are_no_agent(rest: Rest, body: str | bytes, reason: str, wo
     assert (refused.code, refused.json["reason"]) == (400 if reason == "BadRequest" else 422, reason)
     assert words in refused.json["message"]
     assert rest.commits == stored
+
+
+def test_a_number_beyond_all_bounds_is_refused_wherever_a_body_is_read(rest: Rest) -> None:
+    huge = '{"spec":{"limitUSD":1e99999999999999999999}}'
+    rest.agent()
+    rest.run()
+    for answer in (
+        rest.post("budgets", huge),
+        rest.patch("agents/hello-agent", huge),
+        rest.apply("agents/hello-agent", huge),
+        rest.post("agentruns/hello-run/messages", '{"messageKey":1e99999999999999999999,"payload":"x"}'),
+        rest.post("agentruns/hello-run/resolution", '{"requestKey":1e-99999999999999999999}'),
+    ):
+        assert (answer.code, answer.json["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("place", ["", "metadata", "spec", "labels"])
+def test_a_refusal_names_twenty_fields_at_most(rest: Rest, place: str) -> None:
+    """An answer is not larger than what a person can read, however much is wrong."""
+    wrong = {f"x {number}": "no value!" for number in range(60 if place == "labels" else 9000)}
+    body: dict[str, Any] = manifest("Agent", "a", {})
+    holder = body["metadata"].setdefault("labels", {}) if place == "labels" else body.get(place, body)
+    holder.update(wrong)
+    refused = rest.post("agents", body)
+    assert (refused.code, len(refused.fields)) == (422, 20)
+    assert len(refused.text) < 10_000
 
 
 def test_a_surrogate_pair_is_one_character(rest: Rest) -> None:

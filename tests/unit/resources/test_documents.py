@@ -138,11 +138,28 @@ def test_selectors() -> None:
         ("spec.group!=h", True),
         ("spec.agent=", True),
         ("status.phase=Queued,metadata.name=b", False),
+        ("spec.group = g ,\tmetadata.name != b", True),
+        ("spec.group=" + " " * 1012 + "g", True),
     ):
         assert read_selector(text).matches(obj) is wanted, text
-    for text in ("spec.group", "=x", "spec.system=x", "spec.group=a=b", ",", "spec.group>1"):
-        with pytest.raises(Refusal):
+    for text in (
+        "spec.group",
+        "=x",
+        "spec.system=x",
+        "spec.group=a=b",
+        ",",
+        "spec.group>1",
+        "spec.group!==a",
+        "spec.group===a",
+        "spec.group! =a",
+        "!=a",
+        "spec.group=a!",
+        "spec.group=" + " " * 1012 + "!",
+    ):
+        with pytest.raises(Refusal, match="takes FIELD=VALUE"):
             read_selector(text)
+    with pytest.raises(Refusal, match="has 1025 characters, at most 1024"):
+        read_selector("spec.group=" + "g" * 1014)
 
 
 def test_a_key_that_is_given_twice_is_found_by_looking_at_each_key_once() -> None:

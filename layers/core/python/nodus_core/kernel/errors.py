@@ -38,6 +38,10 @@ class CorruptRow(TerminalError):
     """A stored row cannot be read: it names the row and what is wrong with it."""
 
 
+MOST_CAUSES = 20
+"""Fields that one refusal names: as many as a person reads, whatever the request's size."""
+
+
 @dataclass(frozen=True)
 class Cause:
     """One field of a refused request: `field` is its path (`spec.model.access`), `message` says what to do."""
@@ -50,7 +54,7 @@ class Cause:
 class Refusal(TerminalError):
     """A request that is not accepted; nothing was stored.
 
-    `reason` is the machine-readable word of the catalogue (NODQ-01), `causes` name the fields.
+    `reason` is the machine-readable word of the catalogue (NODQ-01), `causes` name the fields, the first `MOST_CAUSES`.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Refusal(TerminalError):
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.causes = causes
+        self.causes = causes[:MOST_CAUSES]
         self.kind = kind
         self.name = name
 

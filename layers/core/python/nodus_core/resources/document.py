@@ -6,7 +6,7 @@ loses nothing (NODQ-92); whole numbers become `int`.
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, cast
 
 from nodus_core.kernel.errors import Cause, Refusal
@@ -83,7 +83,7 @@ def checked(value: Any) -> dict[str, Any]:
         if problem:
             causes.append(Cause(path, problem))
     if causes:
-        raise Refusal("Invalid", f"{causes[0].field}: {causes[0].message}", causes=tuple(causes[:20]))
+        raise Refusal("Invalid", f"{causes[0].field}: {causes[0].message}", causes=tuple(causes))
     return cast("dict[str, Any]", value)
 
 
@@ -168,7 +168,10 @@ def _whole(digits: str) -> int:
 
 def _written(digits: str) -> Written:
     _check_number(digits)
-    exponent = Decimal(digits).as_tuple().exponent
+    try:
+        exponent = Decimal(digits).as_tuple().exponent
+    except InvalidOperation:  # its exponent is beyond every `Decimal`
+        exponent = None
     if not isinstance(exponent, int) or abs(exponent) > _LONGEST_NUMBER:
         raise _NotJson("a number is too large or too small")
     return Written(digits)

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from nodus_core.kernel.errors import Cause
+from nodus_core.kernel.errors import MOST_CAUSES, Cause
 from nodus_core.kernel.ids import digest
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
@@ -70,6 +71,7 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
     Raises `Refusal` naming every field that is not right. `status` and the server's own metadata are ignored
     (NOD-002), so that what was read can be written back.
     """
+    body = without_nulls(body)
     _check_envelope(body, kind)
     metadata = _mapping(body.get("metadata", {}), "metadata", kind)
     causes = [*_unknown(body, _FIELDS, ""), *_unknown(metadata, (*_WRITABLE, *_SHOWN), "metadata")]
@@ -83,7 +85,7 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
         causes.append(Cause("spec", "is required", "FieldValueRequired"))
     if causes:
         raise invalid(kind, own_name or None, tuple(causes))
-    spec = without_nulls(_mapping(body["spec"], "spec", kind))
+    spec = _mapping(body["spec"], "spec", kind)
     version = metadata.get("resourceVersion")
     check_spec(kind, own_name, spec)
     return Manifest(kind, own_name, _as_stored(spec), labels, None if version is None else str(version))
@@ -139,10 +141,11 @@ def _mapping(value: Any, path: str, kind: str) -> dict[str, Any]:
 
 
 def _unknown(given: Mapping[str, Any], known: tuple[str, ...], path: str) -> list[Cause]:
+    # No more than are shown: to look for the field that was meant is slow.
+    unknown = islice((key for key in given if key not in known), MOST_CAUSES)
     return [
         Cause(below(path, key), f"is no field{suggestion(key, list(known))}", "FieldValueUnknown")
-        for key in given
-        if key not in known
+        for key in unknown
     ]
 
 

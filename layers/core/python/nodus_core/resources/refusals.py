@@ -6,10 +6,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.kernel.errors import MOST_CAUSES, Cause, Refusal
 from nodus_core.resources.document import below
 
-MOST_CAUSES = 20
 _KEY = "[key]"
 """What pydantic puts behind the name of a field that is itself what is wrong."""
 
@@ -47,7 +46,7 @@ def refusal(
 def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: str = "Invalid") -> Refusal:
     """A refusal of an object, with a message that a person can act on."""
     what = f"{kind} {name!r}" if name else kind
-    listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes)
+    listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes[:MOST_CAUSES])
     return Refusal(reason, f"{what} is not accepted: {listed}", causes=causes, kind=kind, name=name)
 
 
