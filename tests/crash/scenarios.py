@@ -24,6 +24,7 @@ from nodus_core.testing.world import NAMES, World
 PLAIN = Context("agent", 1, "You are careful.", ModelChoice("Nodus"))
 SETUP = replace(PLAIN, setup="printf ready > ready.txt")
 LOOK = says("look", ("run_command", {"command": "python3 --version"}))
+LONG = says("look", ("run_command", {"command": "sleep 3000", "timeout": 3600}))
 PAIR = says("two", ("run_command", {"command": "a"}), ("write_file", {"path": "b", "content": "c"}))
 TRIPLE = says("three", *(("run_command", {"command": word}) for word in ("a", "b", "c")))
 WORDS = {"r1t0": Statement.DID_NOT_HAPPEN, "r1t1": Statement.HAPPENED, "r1t2": Statement.DID_NOT_HAPPEN}
@@ -161,7 +162,7 @@ def end(world: World, sandbox: str) -> None:
     for daemon in world.sandboxes.daemons.values():
         if daemon.sandbox == sandbox and daemon.alive:
             daemon.alive = False
-            world.outside.sandboxes.gone(sandbox, "killed by the test")
+            world.outside.sandboxes.gone(sandbox, "killed by the test", world.clock.now())
 
 
 def busy_provider(crash: CrashPoints | None) -> World:
@@ -322,14 +323,10 @@ def out_of_funds(crash: CrashPoints | None) -> World:
     """A Budget covers the first calls only; it is raised once the run waits for it."""
     dear = replace(LOOK, usage=Usage(1000, 4000))
     world = World(plays([dear, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
-    world.budget("0.0110")
+    world.budget("0.0160")
     world.admit()
 
-    def is_waiting() -> bool:
-        obj = world.outside.object(NAMES)
-        return obj is not None and obj.status.get("reason") == "BudgetBlocked"
-
-    whenever(world, is_waiting, lambda: world.budget("5.00"))
+    whenever(world, lambda: is_blocked(world), lambda: world.budget("5.00"))
     return world
 
 
@@ -339,12 +336,41 @@ def cancelled_without_funds(crash: CrashPoints | None) -> World:
     world.budget("0.000001")
     world.admit()
 
-    def is_waiting() -> bool:
-        obj = world.outside.object(NAMES)
-        return obj is not None and obj.status.get("reason") == "BudgetBlocked"
-
-    whenever(world, is_waiting, world.stop)
+    whenever(world, lambda: is_blocked(world), world.stop)
     return world
+
+
+def kept_open(crash: CrashPoints | None) -> World:
+    """A run waits with its sandbox open until the Budget does not pay it any more; then it gets a message and money."""
+    world = World(plays([ANSWER]), crash=crash)
+    world.budget("0.1000")
+    whenever(world, lambda: waits(world, turns=1) and alive(world), lambda: world.budget("0.0120"))
+    whenever(world, lambda: waits(world, turns=1) and not alive(world), lambda: say(world, "And now?"))
+    whenever(world, lambda: is_blocked(world) and not alive(world), lambda: world.budget("5.00"))
+    whenever(world, lambda: waits(world, turns=2), world.stop)
+    world.admit(keep_alive=True, context=SETUP)
+    return world
+
+
+def stopped_at_work(crash: CrashPoints | None) -> World:
+    """The Budget does not pay for its sandbox any more while a command runs in it; then there is money."""
+    world = World(plays([LONG, ANSWER]), lambda kind, request: RUNNING, crash=crash)
+    world.budget("0.1000")
+    whenever(world, lambda: bool(world.sandboxes.effects) and alive(world), lambda: world.budget("0.0001"))
+    whenever(world, lambda: is_blocked(world), lambda: world.budget("5.00"))
+    world.admit()
+    return world
+
+
+def is_blocked(world: World) -> bool:
+    """Whether the run waits for money."""
+    obj = world.outside.object(NAMES)
+    return obj is not None and obj.status.get("reason") == "BudgetBlocked"
+
+
+def alive(world: World) -> bool:
+    """Whether a sandbox runs."""
+    return any(daemon.alive for daemon in world.sandboxes.daemons.values())
 
 
 SCENARIOS = [
@@ -372,6 +398,8 @@ SCENARIOS = [
         paid,
         out_of_funds,
         cancelled_without_funds,
+        kept_open,
+        stopped_at_work,
     )
 ]
 
@@ -438,7 +466,8 @@ def left(world: World) -> list[str]:
 def money_adds_up(world: World) -> bool:
     """What a run may still spend and what it has spent are its cap, to the last digit.
 
-    Nothing of any account is held any more, nobody waits for it, and the run's cost is booked there.
+    Nothing of any account is held any more, nobody waits for it, and what the run and its sandboxes have cost is
+    booked there.
     """
     head, runs = world.outside.conversation("conv"), runs_of(world)
     if head is None or not runs:
@@ -449,7 +478,8 @@ def money_adds_up(world: World) -> bool:
         from_row(Account, row) for key, row in rows.items() if key.pk.startswith("acct#") and key.sk == "head"
     ]
     return runs[-1].available + spent == head.cap and all(
-        (account.held, account.models) == (0, spent) and account.available == account.limit - spent
+        (account.held, account.models, account.compute) == (0, spent, head.compute)
+        and account.available == account.limit - spent - head.compute
         for account in accounts
     )
 

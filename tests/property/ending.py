@@ -44,14 +44,23 @@ def read(world: Turmoil) -> tuple[Conversation, Object]:
 
 
 def check_money(world: Turmoil) -> None:
-    """At rest nobody holds money, and what was spent is booked to the last digit."""
+    """At rest only a sandbox that is kept open holds money, and what was spent is booked to the last digit."""
+    head = read(world)[0]
+    rooms = [reader(world).sandbox(f"{LINE}-s{ordinal}") for ordinal in range(1, head.sandboxes + 1)]
+    meters = [room.meter for room in rooms if room is not None and room.meter is not None]
+    assert len(meters) == head.sandboxes
+    assert [meter.closed for meter in meters[:-1]] == [True] * (len(meters) - 1 if meters else 0)
+    compute = sum((meter.booked for meter in meters if meter.closed), ZERO)
+    assert head.compute == compute
     for account in reader(world).accounts.payers(NAMES.org, NAMES.project):
         spent = [
             run.spent
             for number in range(1, read(world)[0].opened + 1)
             if (run := reader(world).run(f"{LINE}-{number}")) is not None
         ]
-        assert (account.held, account.models) == (ZERO, sum(spent, ZERO))
+        assert account.models == sum(spent, ZERO)
+        assert account.held == sum((meter.held for meter in meters), ZERO)
+        assert account.compute == sum((meter.booked for meter in meters), ZERO)
 
 
 def check_rest(world: Turmoil) -> None:
@@ -186,7 +195,11 @@ def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, A
     spent = sum((turn.cost or ZERO for turn in turns if turn.state is not TurnState.OPEN), ZERO)
     status: dict[str, Any] = {
         "turns": [projection.turn_entry(turn) for turn in turns],
-        "cost": {"totalUSD": projection.dollars(spent), "limitUSD": projection.dollars(head.cap)},
+        "cost": {
+            "totalUSD": projection.dollars(spent),
+            "limitUSD": projection.dollars(head.cap),
+            "computeUSD": projection.dollars(head.compute),
+        },
         "attempts": head.attempts,
         **_word(journal, head, obj),
     }
@@ -227,7 +240,7 @@ def outcome(world: Turmoil) -> dict[str, Any]:
         "phase": obj.status["phase"],
         "reason": obj.status.get("reason"),
         "answer": obj.status.get("answer"),
-        "cost": obj.status["cost"],
+        "cost": {name: obj.status["cost"][name] for name in ("totalUSD", "limitUSD")},
         "tasks": tasks,
         "effects": Counter(world.sandboxes.effects),
     }

@@ -1,4 +1,4 @@
-"""Many runs under few accounts, with everything that may happen to their workers, on real commits of the journal.
+"""Many runs and sandboxes under few accounts, with everything that may happen to their workers, on real commits.
 
 One step is one thing that one worker does. A worker may be late: it acts on a run as it saw it some steps ago, and
 must be refused then. A worker may die: whatever it had begun stays as the journal has it, and another goes on.
@@ -25,6 +25,8 @@ from nodus_core.kernel.progress import begin, fits, settle
 from nodus_core.kernel.states import Guarantee, RunState, TaskKind, TaskState
 from nodus_core.testing.clock import CountingIds
 from nodus_core.testing.memory_store import MemoryStore
+
+from tests.property.rooms import Rooms
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MOST_CALLS = 64
@@ -65,6 +67,7 @@ class Purses:
             account = Account(name, "Budget", "acme", name, limit, available=limit, project="web")
             self.journal.writer.commit("open", Put(stored(account_key(name), account), when=Absent()))
         self.lines = [self._line(number) for number in range(dice.randint(1, 4))]
+        self.rooms = Rooms(self.journal, dice, self.names)
         self.refused = 0
 
     def _line(self, number: int) -> Line:
@@ -78,7 +81,16 @@ class Purses:
     def step(self) -> None:
         line = self.dice.choice(self.lines)
         act = self.dice.choice(
-            [self._call, self._call, self._settle, self._settle, self._rest, self._late, self._raise]
+            [
+                self._call,
+                self._call,
+                self._settle,
+                self._settle,
+                self._rest,
+                self._late,
+                self._raise,
+                self._room,
+            ]
         )
         act(line)
         self.check()
@@ -157,6 +169,10 @@ class Purses:
         more = limiting(account, account.limit + self.dice.randint(0, 20) * CENT, NOW)
         self.journal.writer.commit("limit", more)
 
+    def _room(self, _: Line) -> None:
+        """Something happens to a sandbox."""
+        self.refused += self.rooms.step()
+
     # --- what must hold ---
 
     def check(self) -> None:
@@ -171,9 +187,11 @@ class Purses:
             assert run.purse is None or min(run.purse.left, run.purse.due, run.purse.held) >= 0
         for name in self.names:
             account = from_row(Account, rows[account_key(name)])
-            assert account.available >= 0
+            assert account.available >= 0 or self.rooms.overdrawn
             assert account.available + account.held + account.spent == account.limit
-            assert account.held == sum((run.purse.held for run in runs if run.purse), ZERO)
+            held, compute = self.rooms.totals(name)
+            assert account.held == sum((run.purse.held for run in runs if run.purse), held)
+            assert account.compute == compute
             booked = sum((run.spent - (run.purse.due if run.purse else ZERO) for run in runs), ZERO)
             assert account.models == booked
 
@@ -184,6 +202,7 @@ class Purses:
             self._write(line, settle(line.run, ended))
             line.open.clear()
             self._rest(line)
+        self.rooms.end()
         self.check()
         for account in self.journal.accounts.accounts(self.names):
             assert account is not None

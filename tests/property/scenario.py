@@ -79,7 +79,7 @@ scenarios = st.builds(
     keep_alive=st.sampled_from([False, False, True]),
     lifetime=st.sampled_from([None] * 6 + [5.0, 70.0, 900.0]),
     cap=st.sampled_from(["1.00"] * 6 + ["0.0090", "0.000001"]),
-    budget=st.sampled_from([None] * 3 + ["5.00", "5.00", "0.0400", "0.0090"]),
+    budget=st.sampled_from([None] * 3 + ["5.00", "5.00", "0.0400", "0.0140"]),
 )
 
 

@@ -12,7 +12,7 @@ TRIALS = 100
 STEPS = 10
 
 
-@pytest.mark.req("FLD-11", "NOD-127", "NOD-128", "NOD-146")
+@pytest.mark.req("FLD-11", "NOD-127", "NOD-128", "NOD-146", "NOD-147")
 @pytest.mark.parametrize("block", range(100))
 def test_nothing_is_ever_spent_above_a_limit_and_nothing_leaks(block: int) -> None:
     refused = 0

@@ -7,6 +7,7 @@ then goes on. Executions are dropped, doubled and late; kicks are lost; the stor
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
@@ -18,10 +19,12 @@ from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import conversation_key
 from nodus_core.journal.objects import next_version, projection
+from nodus_core.kernel import metering
 from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
 from nodus_core.kernel.objects import StopMarker
 from nodus_core.kernel.projection import stopping
 from nodus_core.kernel.states import Statement
+from nodus_core.kernel.times import stamp
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.faults import Faults, FaultyStore
@@ -92,6 +95,8 @@ class Turmoil(World):
         self.kinds: set[str] = {"sandbox"} if scenario.is_deadly else set()
         if scenario.lifetime is not None:
             self.kinds.add("deadline")
+        if scenario.budget is not None and Decimal(scenario.budget) < 1:
+            self.kinds.add("little money")  # the sandbox's time costs some, however it passes
         """What happened that the outcome may depend on."""
         self.told: dict[str, Accepted] = {}
         """What senders of messages were told, by key."""
@@ -240,8 +245,12 @@ class Turmoil(World):
         raise AssertionError("the run does not come to rest")
 
     def _at_rest(self) -> bool:
+        """Whether nothing is due but the next period of a sandbox that is kept open."""
         row = self.watched.rows()[conversation_key(LINE)]
-        return "dueAt" not in row
+        room = Journal(self.watched, self.ids).sandbox(str(row.get("sandbox")))
+        look = metering.look_at(room)
+        paid = look is not None and "claimant" not in row["line"] and row.get("dueAt") == stamp(look)
+        return paid or "dueAt" not in row
 
 
 def lost_race(action: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key, Row, Transaction
 from nodus_core.kernel.money import Account
-from nodus_core.kernel.objects import ZERO, Conversation, Run, Task
+from nodus_core.kernel.objects import ZERO, Conversation, Run, Sandbox, Task
 from nodus_core.kernel.progress import booked
 from nodus_core.kernel.states import FINAL_TASKS, InputState, RunState, TaskState, TurnState, may_move
 from nodus_core.testing.memory_store import MemoryStore
@@ -60,11 +60,16 @@ class WatchedStore(MemoryStore):
             self._check_conversation(name, old, new)
         elif key.pk.startswith("acct#") and key.sk == "head":
             assert new is not None
-            self._check_account(name, from_row(Account, new))
+            self._check_account(name, None if old is None else from_row(Account, old), from_row(Account, new))
 
-    def _check_account(self, name: str, account: Account) -> None:
-        """Nothing is handed out above the limit, and what is held is in a purse (FLD-11)."""
-        assert account.available >= 0, f"{name}: {account.id} has given more than it had"
+    def _check_account(self, name: str, before: Account | None, account: Account) -> None:
+        """Nothing is handed out above the limit, and what is held is in a purse or a meter (FLD-11).
+
+        Only the time of a sandbox that nobody could stop is booked beyond it.
+        """
+        floor = min(before.available, ZERO) if before else ZERO
+        late = name in ("extend-sandbox", "book-sandbox")
+        assert late or account.available >= floor, f"{name}: {account.id} has given more than it had"
         assert account.available + account.held + account.spent == account.limit
         runs = [
             from_row(Run, row)
@@ -72,7 +77,14 @@ class WatchedStore(MemoryStore):
             if key.pk.startswith("run#") and key.sk == "head"
         ]
         purses = [run.purse for run in runs if run.purse and account.id in run.purse.payers]
-        assert account.held == sum((purse.held for purse in purses), ZERO), f"{name}: money leaks"
+        meters = [
+            sandbox.meter
+            for key, row in self._rows.items()
+            if key.pk.startswith("sb#") and key.sk == "head" and (sandbox := from_row(Sandbox, row)).meter
+        ]
+        metered = [meter.held for meter in meters if meter and account.id in meter.payers]
+        held = sum((*(purse.held for purse in purses), *metered), ZERO)
+        assert account.held == held, f"{name}: money leaks"
 
     def _check_task(self, name: str, key: Key, old: Row | None, new: Row | None) -> None:
         assert new is not None, f"{name}: a task is gone"

@@ -38,7 +38,7 @@ def test_a_run_is_admitted_queued_and_started(rest: Rest) -> None:
         "agentGeneration": 1,
         "attempts": 0,
         "turns": [],
-        "cost": {"totalUSD": "0", "limitUSD": "0.5"},
+        "cost": {"totalUSD": "0", "limitUSD": "0.5", "computeUSD": "0"},
     }
     assert rest.get("agentruns/hello-run").json == created.json
     uid = created.json["metadata"]["uid"]

@@ -6,8 +6,9 @@ from typing import Any
 from nodus_core.inference.exchange import Usage
 from nodus_core.journal.codec import from_row
 from nodus_core.kernel.money import Account
-from nodus_core.kernel.objects import Run
+from nodus_core.kernel.objects import Run, Sandbox
 from nodus_core.testing.scripted_model import Script, plays, says
+from nodus_core.testing.scripted_sandbox import Behaviour, exited
 
 from functions.admin.operations import Operations
 from tests.unit.api.rest import Rest, manifest
@@ -24,8 +25,14 @@ ON_DEMAND = {"access": "OnDemand", "name": "claude-sonnet"}
 class Money(Rest):
     """Runs of an On Demand agent: `rounds` calls each."""
 
-    def __init__(self, rounds: int = 1, cap: str = "1.00", script: Script | None = None) -> None:
-        super().__init__(script or plays([*[LOOK] * (rounds - 1), DONE]))
+    def __init__(
+        self,
+        rounds: int = 1,
+        cap: str = "1.00",
+        script: Script | None = None,
+        behaviour: Behaviour = lambda kind, request: exited(),
+    ) -> None:
+        super().__init__(script or plays([*[LOOK] * (rounds - 1), DONE]), behaviour)
         self.operator = Operations.over(self.world.outside, self.world.clock, self.world.ids)
         self.agent(model=ON_DEMAND, perRunMaxCostUSD=cap)
 
@@ -56,8 +63,13 @@ class Money(Rest):
         self.world.settle()
 
     def check(self) -> None:
-        """No account has given more than it has, and everything that is held is in some run's purse."""
+        """No account has given more than it has; all that is held is in some run's purse or some sandbox's meter."""
         rows = self.store.rows()
+        meters = [
+            sandbox.meter
+            for key, row in rows.items()
+            if key.pk.startswith("sb#") and key.sk == "head" and (sandbox := from_row(Sandbox, row)).meter
+        ]
         purses = [
             run.purse
             for key, row in rows.items()
@@ -68,7 +80,8 @@ class Money(Rest):
                 account = from_row(Account, row)
                 assert account.available + account.held + account.spent == account.limit
                 assert account.held + account.spent <= account.limit
-                held = sum(
-                    (purse.held for purse in purses if purse and account.id in purse.payers), Decimal(0)
+                holders = (*purses, *meters)
+                held = sum((one.held for one in holders if one and account.id in one.payers), Decimal(0))
+                assert held == account.held, (
+                    f"{account.id}: {account.held} USD are held, runs and sandboxes have {held}"
                 )
-                assert held == account.held, f"{account.id}: {account.held} USD are held, purses have {held}"

@@ -66,7 +66,7 @@ class Run:
 
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = {"phase": "Queued", "agentGeneration": 1, "attempts": 1, "turns": []}
-        status["cost"] = {"totalUSD": "0.00", "limitUSD": "1.00"}
+        status["cost"] = {"totalUSD": "0.00", "limitUSD": "1.00", "computeUSD": "0"}
         if not self.looks and not self.cancelled:
             return status
         status |= {"phase": "Running", "startedAt": _stamp(self.created)}
@@ -85,7 +85,8 @@ class Run:
 
     def _ended(self, status: dict[str, Any]) -> None:
         end = Outcome("Cancelled", None, "Cancelled") if self.cancelled else self.outcome
-        status |= {"phase": end.phase, "cost": {"totalUSD": "0.0021", "limitUSD": "1.00"}}
+        cost = {"totalUSD": "0.0021", "limitUSD": "1.00", "computeUSD": "0.0004"}
+        status |= {"phase": end.phase, "cost": cost}
         status["turns"][0]["phase"] = "Succeeded" if end.answer is not None else end.phase
         for name, value in (("reason", end.reason), ("message", end.message)):
             if value is not None:

@@ -30,13 +30,14 @@ def test_yaml_shows_the_values_that_were_applied(filled: Cli) -> None:
     assert shown["spec"] == yaml.safe_load(NEX_04)["spec"]
 
 
-@pytest.mark.req("NOD-486", "NOD-062", "NOD-485")
+@pytest.mark.req("NOD-486", "NOD-062", "NOD-485", "NOD-144")
 def test_the_table_of_runs(filled: Cli) -> None:
     header, row = filled("get", "ar").out.splitlines()
     assert header.split() == ["NAME", "PHASE", "REASON", "MODEL", "COST", "CAP", "AGE"]
     assert row.split()[:4] == ["hello-agent-run", "Succeeded", "scripted/claude-sonnet-5-5", "$0.0021"]
     wide = filled("get", "ar", "-o", "wide").out.splitlines()
-    assert wide[0].split()[-3:] == ["AGENT", "SANDBOX", "INPUT"]
+    assert wide[0].split()[-4:] == ["COMPUTE", "AGENT", "SANDBOX", "INPUT"]
+    assert {"$0.0021", "$0.0004"} <= set(wide[1].split()), "two separate charges"
     assert wide[1].endswith(
         "hello-agent  Deleted  Use the shell to print the Python version, then tell me whi…"
     )

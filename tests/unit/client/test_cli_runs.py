@@ -235,7 +235,7 @@ def test_follow_prints_a_line_when_a_step_starts_and_ends(started: Cli, server: 
     lines = started("agentrun", "steps", "hello-agent-run", "--follow").out.splitlines()
     ended = [line.split() for line in lines if line.startswith("completed")]
     assert [words[1] for words in ended] == [name for name, _ in the_run(server).names]
-    assert lines[-1] == "run        agentrun/hello-agent-run Succeeded  $0.0021"
+    assert lines[-1] == "run        agentrun/hello-agent-run Succeeded  $0.0021  compute $0.0004"
     assert "started    sandbox" in lines
 
 
@@ -255,7 +255,7 @@ def test_follow_ends_with_a_failed_run_and_outlives_faults(started: Cli, server:
     )
     output = started("agentrun", "steps", "hello-agent-run", "--follow")
     assert output.code == 0
-    assert output.out.splitlines()[-1].endswith("Failed  (SetupFailed)  $0.0021  x\\x1b[2J")
+    assert output.out.splitlines()[-1].endswith("Failed  (SetupFailed)  $0.0021  compute $0.0004  x\\x1b[2J")
 
 
 @pytest.mark.req("NOD-034")

@@ -160,7 +160,7 @@ def test_a_later_turn_that_finds_no_sandbox_sets_one_up_and_tells_the_model_befo
     world.store.commit(Transaction("keep", (keep,)), "keep")
     world.settle()
     assert status(world)["reason"] == "MessageWait"
-    world.outside.sandboxes.gone("conv-s1", "idle")
+    world.outside.sandboxes.gone("conv-s1", "idle", world.clock.now())
     say(world)
     world.settle()
     assert [step["name"] for step in steps(world) if step["kind"] in ("sandbox", "setup")] == [

@@ -77,8 +77,11 @@ def test_a_run_that_waits_for_its_provider_locks_no_more_up_than_its_call_may_co
     def script(request: ModelRequest, number: int) -> Step:
         account = world.outside.accounts.account("budget")
         task = world.outside.tasks("conv-1", ["r1"])["r1"]
+        room = world.outside.sandbox("conv-s1")
         assert account is not None
-        held.append(account.held == task.reserved)
+        assert room is not None
+        assert room.meter is not None
+        held.append(account.held - room.meter.held == task.reserved)
         return says("done") if len(held) > 1 else ModelUnavailable("busy", 1800, busy=True)
 
     world = World(script)

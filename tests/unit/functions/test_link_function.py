@@ -193,7 +193,8 @@ def test_after_the_release_a_daemon_hears_that_it_is_over(daemon: Daemon) -> Non
     works(daemon)
     daemon.deployed.world.outside.sandboxes.release("conv-s1")
     assert '"stop":true' in daemon.say("pull")["body"]
-    daemon.deployed.world.outside.sandboxes.gone("conv-s1", "released")
+    world = daemon.deployed.world
+    world.outside.sandboxes.gone("conv-s1", "released", world.clock.now())
     for answer in (daemon.say("pull"), daemon.say("done", id=COMMAND, result={"state": "exited"})):
         assert answer["statusCode"] == 410
     assert daemon.hello() == 410

@@ -1,10 +1,12 @@
 """Every decision of a line, each with the position that leads to it; the same position gives the same one."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from nodus_core.kernel import decide as to
 from nodus_core.kernel.decide import Decision, Plan, View, decide
+from nodus_core.kernel.money import Meter
 from nodus_core.kernel.objects import Attention, Result, Run
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 
@@ -14,6 +16,8 @@ RUNNING, FAILED, UNCERTAIN = TaskState.RUNNING, TaskState.FAILED, TaskState.UNCE
 SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
 EXPIRED = replace(STOP, reason="DeadlineExceeded")
 GONE = replace(SANDBOX, state=SandboxState.GONE)
+UNBOOKED = replace(GONE, meter=Meter(Decimal("0.05"), NOW))
+RELEASING = replace(SANDBOX, state=SandboxState.RELEASING)
 NEVER_BEGAN = task("r1t1", FAILED, result=Result(error="SandboxGone"))
 ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
 
@@ -57,6 +61,25 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "stopped at its deadline with work open": (
         view(task("r1", RUNNING), conversation=head(stop=EXPIRED), run=run(open=frozenset({"r1"}))),
         to.Cut(("r1",)),
+    ),
+    # --- its sandbox's time ---
+    "its sandbox is gone and not booked": (
+        view(sandbox=UNBOOKED, run=run(rounds=1)),
+        to.BookSandbox(UNBOOKED),
+    ),
+    "ended, and its sandbox is not booked": (
+        view(conversation=head(ended=True), run=None, sandbox=UNBOOKED),
+        to.BookSandbox(UNBOOKED),
+    ),
+    "its sandbox's next period is due": (view(task("r1", RUNNING), unpaid=True), to.ExtendSandbox()),
+    "its sandbox's next period is due between turns": (
+        view(conversation=head(keep_alive=True), run=None, unpaid=True),
+        to.ExtendSandbox(),
+    ),
+    "its sandbox is let go for want of money": (view(sandbox=RELEASING), to.LetGo(RELEASING)),
+    "its setup was ended for want of money": (
+        view(task("setup", FAILED, result=Result(error="Cancelled")), plan=SETUP, run=run(), sandbox=GONE),
+        to.StartSandbox(None),
     ),
     # --- the end ---
     "ended, with a sandbox": (view(conversation=head(ended=True), run=None), to.Release("conv-s1")),
@@ -291,6 +314,9 @@ def test_stopping_leads_towards_the_end_from_every_position(name: str) -> None:
     """No position keeps a stopped conversation asking, placing or waiting for a person."""
     position, _ = POSITIONS[name]
     stopped = decide(replace(position, conversation=replace(position.conversation, stop=STOP)))
-    assert isinstance(stopped, to.Cut | to.FinishTurn | to.End | to.ReturnUnread | to.Release | to.Close)
+    towards_the_end = (
+        to.BookSandbox | to.Cut | to.FinishTurn | to.End | to.ReturnUnread | to.Release | to.Close
+    )
+    assert isinstance(stopped, towards_the_end)
     if isinstance(stopped, to.FinishTurn):
         assert (stopped.state, stopped.ends) == (TurnState.CANCELED, True)

@@ -51,7 +51,7 @@ def test_a_queued_run_shows_what_it_pinned() -> None:
         "agentGeneration": 3,
         "attempts": 0,
         "turns": [],
-        "cost": {"totalUSD": "0", "limitUSD": "1"},
+        "cost": {"totalUSD": "0", "limitUSD": "1", "computeUSD": "0"},
     }
 
 
@@ -68,7 +68,7 @@ def test_a_final_turn_shows_its_model_cost_and_answer() -> None:
     after = projection.answered(WORKING, replace(head(ended=True), spent=Decimal("0.0120")), DONE, LATER)
     assert (after["phase"], after["finishedAt"]) == ("Succeeded", "2030-01-01T00:00:05.000Z")
     assert after["answer"] == {"preview": "42", "turn": 1}
-    assert after["cost"] == {"totalUSD": "0.012", "limitUSD": "1"}
+    assert after["cost"] == {"totalUSD": "0.012", "limitUSD": "1", "computeUSD": "0"}
     (turn,) = after["turns"]
     assert turn == {
         "turn": 1,

@@ -106,7 +106,12 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
             ("CAP", _dollars("status.cost.limitUSD")),
             _AGE,
         ],
-        [("AGENT", _text("spec.agent")), ("SANDBOX", _text("status.sandbox.phase")), ("INPUT", _prompt)],
+        [
+            ("COMPUTE", _dollars("status.cost.computeUSD")),
+            ("AGENT", _text("spec.agent")),
+            ("SANDBOX", _text("status.sandbox.phase")),
+            ("INPUT", _prompt),
+        ],
     ),
     SECRET.name: (
         [_NAME, ("FIELDS", _fields), ("REVISION", _text("metadata.generation")), _AGE],

@@ -251,6 +251,7 @@ def _end(run: dict[str, Any]) -> str:
         f"agentrun/{columns.pick(run, 'metadata.name')} {status.get('phase') or 'Queued'}",
         f"({reason})" if reason else "",
         f"${columns.pick(cost, 'totalUSD')}" if columns.pick(cost, "totalUSD") else "",
+        f"compute ${columns.pick(cost, 'computeUSD')}" if columns.pick(cost, "computeUSD") else "",
         str(message) if message else "",
     ]
     return text.line("  ".join(part for part in parts if part))

@@ -109,7 +109,9 @@ class EcsSandboxTasks:
         if phase is None:
             raise TerminalError(f"task {task} has the status {status!r}, which this release does not know")
         reason = found[0].get("stoppedReason") or found[0].get("stopCode")
-        return TaskReport(phase, str(reason) if reason and phase == "stopped" else None)
+        if phase != "stopped":
+            return TaskReport(phase)
+        return TaskReport(phase, str(reason) if reason else None, found[0].get("stoppedAt"))
 
     def _request(
         self,

@@ -174,13 +174,17 @@ def probe(session: Session, sandbox: Sandbox) -> None:
     if report.phase == "missing" and sandbox.state in ALIVE_SANDBOXES and age < BELIEVED_MISSING_S:
         return
     if report.phase in ("stopped", "missing"):
-        record_gone(session, sandbox, report.reason or f"its task is {report.phase}")
+        record_gone(session, sandbox, report.reason or f"its task is {report.phase}", report.at)
 
 
-def record_gone(session: Session, sandbox: Sandbox, reason: str) -> None:
-    """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again."""
+def record_gone(session: Session, sandbox: Sandbox, reason: str, at: datetime | None = None) -> None:
+    """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again.
+
+    `at`: when it ended, if that is known; else now.
+    """
+    now = session.ports.clock.now()
     try:
-        session.ports.journal.sandboxes.gone(sandbox.id, reason, only=(sandbox.state,))
+        session.ports.journal.sandboxes.gone(sandbox.id, reason, min(at or now, now), only=(sandbox.state,))
     except ConditionFailed:
         log.info("sandbox %s is no longer %s", sandbox.id, sandbox.state)
 

@@ -65,6 +65,12 @@ def secure(session: Session, reserve: Decimal) -> Directive | None:
     return _wait(session, blocked, reserve)
 
 
+def wait_for(session: Session, account: Account, need: Decimal) -> Directive | None:
+    """Lets the line rest until the account has got the money; the run holds nothing meanwhile."""
+    give_back(session)
+    return _wait(session, account, need)
+
+
 def _wait(session: Session, account: Account, need: Decimal) -> Directive | None:
     """Lets the line rest until the account has got the money: whoever frees some finds it."""
     operations = session.ports.journal.accounts.wait(session.fence, session.open_run, account, need)

@@ -4,13 +4,16 @@ import logging
 import secrets
 from dataclasses import replace
 
-from nodus_core.conversations import commands
+from nodus_core.billing.compute import Lacking
+from nodus_core.conversations import commands, metered
+from nodus_core.conversations.funding import wait_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.turns import rest_until_due, wait_until
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import ids, projection
+from nodus_core.kernel import ids, metering, projection
+from nodus_core.kernel.decide import ENDED
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
 from nodus_core.kernel.objects import Command, Sandbox, Task
 from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
@@ -45,7 +48,10 @@ HARD_DEADLINE_S = 24 * 3600 * 7
 def start_sandbox(session: Session, task: Task | None) -> Directive | None:
     """Requests a sandbox for the run and waits until its daemon has come up."""
     if task is None:
-        task = _request(session)
+        made = metered.opened(session, _new_sandbox(session))
+        if isinstance(made, Lacking):
+            return wait_for(session, made.account, made.need)
+        task = _request(session, *made)
     sandbox = session.ports.journal.sandbox(commands.sandbox_of(task))
     if sandbox is None:
         raise CorruptRow(f"task {task.run}/{task.key}: its sandbox has no row")
@@ -79,7 +85,8 @@ def run_setup(session: Session, task: Task | None) -> Directive | None:
         return None if news.stopped else pause(session, (task,))
     done = commands.settled(session, task, news.outcomes[task.key])
     if done.state is TaskState.COMPLETED and done.result is not None and done.result.is_error:
-        done = replace(done, state=TaskState.FAILED, result=replace(done.result, error="SetupFailed"))
+        word = ENDED if done.result.error == ENDED else "SetupFailed"
+        done = replace(done, state=TaskState.FAILED, result=replace(done.result, error=word))
     session.record(Changes(settled=(done,)))
     return None
 
@@ -114,10 +121,9 @@ def pause(session: Session, tasks: tuple[Task, ...]) -> Directive | None:
     return rest_until_due(session, 60)
 
 
-def _request(session: Session) -> Task:
+def _request(session: Session, sandbox: Sandbox, held: tuple[Operation, ...]) -> Task:
     """The conversation's first sandbox, or a further one in the place of one that is gone."""
     now, head, run = session.ports.clock.now(), session.conversation, session.open_run
-    sandbox = _new_sandbox(session, head.sandboxes + 1)
     task = Task(
         run=run.uid,
         key=ids.sandbox_key(run.sandboxes + 1),
@@ -131,23 +137,21 @@ def _request(session: Session) -> Task:
         claim=session.claim(),
         sandbox=sandbox.id,
     )
-    shows: tuple[Operation, ...] = ()
+    status = None
     if head.sandboxes:
         owning = replace(head, attempts=head.attempts + 1)
-        shows = session.projected(
-            projection.with_sandbox(session.object.status, owning, sandbox, projection.PENDING)
-        )
+        status = projection.with_sandbox(session.object.status, owning, sandbox, projection.PENDING)
     session.conversation, session.run = session.ports.journal.steps.request_sandbox(
-        session.fence, head, run, task, sandbox, more=shows
+        session.fence, head, run, task, sandbox, more=(*held, *session.shows(status))
     )
     session.tasks = {**session.tasks, task.key: task}
     session.fresh.add(task.key)
     return task
 
 
-def _new_sandbox(session: Session, ordinal: int) -> Sandbox:
+def _new_sandbox(session: Session) -> Sandbox:
     return Sandbox(
-        id=ids.sandbox_id(session.conversation.id, ordinal),
+        id=ids.sandbox_id(session.conversation.id, session.conversation.sandboxes + 1),
         conversation=session.conversation.id,
         state=SandboxState.REQUESTED,
         enrol_hash="",
@@ -167,7 +171,8 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
         session.ports.journal.sandboxes.note_task(sandbox.id, existing)
         return
     code = secrets.token_urlsafe(24)
-    session.ports.journal.sandboxes.issue_code(session.fence, sandbox.id, ids.digest(code))
+    now = session.ports.clock.now()
+    session.ports.journal.sandboxes.issue_code(session.fence, sandbox.id, ids.digest(code), now)
     task = session.ports.tasks.run(
         sandbox.id,
         {
@@ -227,17 +232,29 @@ def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:
     return rest_until_due(session, 30)
 
 
-def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> None:
+def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:
     """Tries again with a new sandbox, at most three times; the reason stays on the step."""
     commands.end_task(session, sandbox, "its start has failed")
+    if metering.is_unbooked(sandbox):
+        return None  # that comes first
     if task.attempt < MOST_STARTS:
-        again = _new_sandbox(session, session.conversation.sandboxes + 1)
+        made = metered.opened(session, _new_sandbox(session))
+        if isinstance(made, Lacking):
+            return wait_for(session, made.account, made.need)
+        again, held = made
         retaken = replace(task, attempt=task.attempt + 1, claim=session.claim(), sandbox=again.id)
         session.conversation, session.run = session.ports.journal.steps.replace_sandbox(
-            session.fence, session.conversation, session.open_run, old=task, new=retaken, sandbox=again
+            session.fence,
+            session.conversation,
+            session.open_run,
+            old=task,
+            new=retaken,
+            sandbox=again,
+            more=(*held, *session.shows(None)),
         )
         session.tasks = {**session.tasks, task.key: retaken}
-        return
+        return None
     reason = sandbox.reason or "it did not come up"
     failed = session.failure(task, "SandboxStartFailed", f"The sandbox could not be started: {reason}")
     session.record(Changes(settled=(failed,)))
+    return None

@@ -75,7 +75,7 @@ class Reactions:
             log.warning("task of unknown sandbox %r has stopped", sandbox_id)
             return
         try:
-            journal.sandboxes.gone(sandbox_id, reason)
+            journal.sandboxes.gone(sandbox_id, reason, self.kicks.clock.now())
         except ConditionFailed:
             log.info("sandbox %s was known to be gone", sandbox_id)
         self.kicks.kick(sandbox.conversation)

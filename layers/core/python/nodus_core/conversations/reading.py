@@ -16,10 +16,10 @@ from nodus_core.conversations.shelf import Outcome, Shelf, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
-from nodus_core.kernel import projection
+from nodus_core.kernel import metering, projection
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import BUDGET
-from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Turn
+from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Sandbox, Turn
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.fields import is_name
@@ -161,12 +161,18 @@ class Reading:
                 obj.status if account is None else balance.shown(account)
                 for obj, account in zip(objects, accounts, strict=True)
             ]
-        live = [obj for obj in objects if obj.key.kind == RUN and not finished(obj)]
+        live = [obj for obj in objects if obj.key.kind == RUN and not (finished(obj) and _is_let_go(obj))]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])
+        rooms = self._rows(
+            Sandbox, [keys.sandbox_key(head.sandbox) for head in heads if head and head.sandbox]
+        )
         spent = {run.conversation: run.spent for run in runs if run}
+        compute = {room.conversation: metering.total(room, self.shelf.clock.now()) for room in rooms if room}
         now = {
-            obj.uid: live_status(obj.status, head, spent.get(head.id, ZERO))
+            obj.uid: live_status(
+                obj.status, head, spent.get(head.id, ZERO), compute.get(head.id, head.compute)
+            )
             for obj, head in zip(live, heads, strict=True)
             if head
         }
@@ -177,11 +183,20 @@ class Reading:
         return [None if row is None else from_row(cls, row) for row in rows]
 
 
-def live_status(status: Shown, head: Conversation, spent: Decimal) -> Shown:
-    """The projection, with what has been spent since and a stop that has not been joined yet."""
+def live_status(status: Shown, head: Conversation, spent: Decimal, compute: Decimal) -> Shown:
+    """The projection, with what has been spent since and a stop that has not been joined yet.
+
+    `spent` is what the open turn's calls have cost, `compute` what all its sandboxes have cost until now.
+    """
     cost = {**status.get("cost", {}), "totalUSD": projection.dollars(head.spent + spent)}
-    shown = {**status, "cost": cost}
-    return projection.stopping(shown, head.stop.reason) if head.stop is not None else shown
+    shown = projection.computed({**status, "cost": cost}, compute)
+    is_stopping = head.stop is not None and status.get("phase") not in projection.FINAL_PHASES
+    return projection.stopping(shown, head.stop.reason) if head.stop and is_stopping else shown
+
+
+def _is_let_go(obj: Object) -> bool:
+    """Whether nothing of a run costs anything any more: its sandbox, if it had one, is gone."""
+    return obj.status.get("sandbox", {}).get("phase", projection.DELETED) == projection.DELETED
 
 
 def envelope(obj: Object, spec: Shown, status: Shown) -> Shown:

@@ -20,7 +20,7 @@ from nodus_core.conversations.stepping import state_of
 from nodus_core.conversations.unresolved import name_of, unresolved
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
-from nodus_core.kernel import ids, projection
+from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
 from nodus_core.kernel.objects import Attention, Conversation, Object, Resolution, Result, Run, Task
@@ -82,7 +82,9 @@ class Resolving:
         )
         status = self._status(obj, resolve(run, task.key))
         shown = replace(obj, status=status, version=next_version(obj.version, now))
-        answered = replace(shown, status=live_status(status, head, run.spent))
+        room = journal.sandbox(head.sandbox) if head.sandbox else None
+        compute = metering.total(room, now) if room else head.compute
+        answered = replace(shown, status=live_status(status, head, run.spent, compute))
         receipt = promises.receipt_of(promised, answered, now)
         shows = projected(shown, now, over=obj.version)
         journal.resolutions.resolve(run, task, said, receipt, shows)

@@ -5,6 +5,7 @@ The sight is kept current by the worker's own commits; when a condition fails, i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from nodus_core.journal.objects import projection as show
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import ids, projection
+from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import Decision, Plan, View, decide
 from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
@@ -88,6 +89,7 @@ class Session:
             tasks=self.tasks,
             sandbox=self.sandbox,
             overdue=self.is_overdue(),
+            unpaid=metering.is_due(self.sandbox, self.ports.clock.now()),
         )
 
     def _plan(self) -> Plan:
@@ -98,6 +100,10 @@ class Session:
     def is_overdue(self) -> bool:
         """Whether the deadline has come: nothing may be begun any more, and the run must be stopped."""
         return is_overdue(self.conversation, self.ports.clock.now())
+
+    def next_look(self, own: datetime | None) -> datetime | None:
+        """When the line must look again if it rests until `own`: at the latest when its sandbox's time is to be paid."""
+        return min((at for at in (own, metering.look_at(self.sandbox)) if at is not None), default=None)
 
     def expire(self) -> None:
         """Stops the run at its deadline; read everything anew then. Raises `ConditionFailed`."""
@@ -155,7 +161,7 @@ class Session:
 
         A run that was shown as stuck, or as waiting for money, goes on from here.
         """
-        changes = replace(changes, more=(*changes.more, *self._shows(status)))
+        changes = replace(changes, more=(*changes.more, *self.shows(status)))
         before = self.open_run
         self.run = self.ports.journal.steps.record(self.fence, before, changes)
         settled = tuple(recorded(before, task) for task in changes.settled)
@@ -179,7 +185,7 @@ class Session:
             self.run = replace(
                 self.open_run, left_out=left_out
             )  # written with the retake, over the version it had
-        self._replace(task, again, *self._shows(None))
+        self._replace(task, again, *self.shows(None))
         self.fresh.add(again.key)
         return again
 
@@ -222,7 +228,7 @@ class Session:
     def text(self, text: Text) -> str:
         return self.ports.payloads.get(self.scope, text)
 
-    def _shows(self, status: dict[str, Any] | None) -> tuple[Operation, ...]:
+    def shows(self, status: dict[str, Any] | None) -> tuple[Operation, ...]:
         """What shows a status with a step that goes on, None: the present one, without a reason that has passed."""
         shown = self.object.status if status is None else status
         if shown.get("reason") in PASSING:

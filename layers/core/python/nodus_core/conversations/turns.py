@@ -15,10 +15,10 @@ from nodus_core.conversations.unresolved import unresolved
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import ids, projection
+from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import JOURNAL_FULL, OUTPUT_LIMIT, FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import Hold, Run, Turn
+from nodus_core.kernel.objects import Hold, Run, Sandbox, Turn
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut, preview
@@ -189,26 +189,36 @@ def release(session: Session, sandbox_id: str) -> Directive | None:
         raise CorruptRow(f"conversation {session.conversation.id}: its sandbox {sandbox_id} has no row")
     if sandbox.state in ALIVE_SANDBOXES:
         ports.journal.sandboxes.release(sandbox_id)
-    if sandbox.state is not SandboxState.GONE:
-        end_task(session, sandbox, "the run has ended")
-        if not _is_gone(session, sandbox_id):
-            return wait_until(session, RELEASE_LOOK_S)
+    if sandbox.state is not SandboxState.GONE or metering.is_unbooked(sandbox):
+        return let_go(session, sandbox, "the run has ended")
     ports.journal.sandboxes.disown(session.fence, sandbox_id)
-    session.conversation = replace(session.conversation, sandbox=None)
-    session.sandbox = replace(sandbox, state=SandboxState.GONE)
+    session.conversation, session.sandbox = replace(session.conversation, sandbox=None), sandbox
     return None
 
 
-def _is_gone(session: Session, sandbox_id: str) -> bool:
-    """Whether the sandbox's task has ended; looked at for a few seconds."""
+def let_go(session: Session, sandbox: Sandbox, reason: str) -> Directive | None:
+    """Waits until a released sandbox is gone; what its time has cost is booked next."""
+    if sandbox.state is not SandboxState.GONE:
+        end_task(session, sandbox, reason)
+    gone = _gone(session, sandbox.id)
+    if gone is None:
+        return wait_until(session, RELEASE_LOOK_S)
+    session.sandbox = gone
+    return None
+
+
+def _gone(session: Session, sandbox_id: str) -> Sandbox | None:
+    """The sandbox once its task has ended, which is looked at for a few seconds; None: it has not."""
     clock, started, interval = session.ports.clock, session.ports.clock.now(), 0.05
     while True:
         sandbox = session.ports.journal.sandbox(sandbox_id)
-        if sandbox is None or sandbox.state is SandboxState.GONE:
-            return True
+        if sandbox is None:
+            raise CorruptRow(f"conversation {session.conversation.id}: its sandbox {sandbox_id} has no row")
+        if sandbox.state is SandboxState.GONE:
+            return sandbox
         probe(session, sandbox)
         if (clock.now() - started).total_seconds() >= RELEASE_WAIT_S:
-            return False
+            return None
         clock.sleep(interval)
         interval = min(interval * 2, 1.0)
 
@@ -248,7 +258,8 @@ def rest(session: Session, decision: Rest, more: Iterable[Operation] = ()) -> Di
         shown = projection.without_sandbox(shown)
     if shown != status:
         operations = (*operations, *session.projected(shown))
-    session.ports.journal.lines.rest(session.fence, session.conversation, None, *operations)
+    look = session.next_look(None)
+    session.ports.journal.lines.rest(session.fence, session.conversation, look, *operations)
     return REST
 
 
@@ -256,7 +267,7 @@ def rest_until_due(session: Session, seconds: float) -> Directive:
     """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
     give_back(session)
     due = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation, due)
+    session.ports.journal.lines.rest(session.fence, session.conversation, session.next_look(due))
     return REST
 
 
@@ -268,7 +279,8 @@ def wait_until(session: Session, seconds: float) -> Directive:
     """
     give_back(session)
     head = session.conversation
-    at = session.ports.clock.now() + timedelta(seconds=seconds)
+    own = session.ports.clock.now() + timedelta(seconds=seconds)
+    at = session.next_look(own) or own
     session.ports.journal.lines.rest(session.fence, head, at + LEASE)
     return Directive("soon", next_look(head, at))
 

@@ -5,7 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from nodus_core.conversations import calls, preparation, resumption, rounds, routing, turns, unread
+from nodus_core.conversations import (
+    calls,
+    metered,
+    preparation,
+    resumption,
+    rounds,
+    routing,
+    stopping,
+    turns,
+    unread,
+)
 from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
 from nodus_core.conversations.session import STUCK, Session, owns
@@ -158,6 +168,12 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             session.expire()
             session.reload()
             return None
+        case to.ExtendSandbox():
+            return stopping.extend(session)
+        case to.LetGo(sandbox=sandbox):
+            return turns.let_go(session, sandbox, stopping.UNPAID)
+        case to.BookSandbox(sandbox=sandbox):
+            return metered.book(session, sandbox)
         case to.Resume(tasks=tasks):
             return resumption.resume(session, tasks)
         case to.Cut(keys=keys):

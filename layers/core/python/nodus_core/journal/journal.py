@@ -12,6 +12,7 @@ from nodus_core.journal.inputs import Inputs
 from nodus_core.journal.keeping import Keeping
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
+from nodus_core.journal.meters import Meters
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
 from nodus_core.journal.resolutions import Resolutions
@@ -58,6 +59,7 @@ class Journal:
         self.coolings = Coolings(writer)
         self.loose_values = LooseValues(writer)
         self.accounts = Accounts(writer)
+        self.meters = Meters(writer)
 
     # --- resources ---
 

@@ -60,6 +60,9 @@ class TaskReport:
     reason: str | None = None
     """Why it stopped, as far as is known."""
 
+    at: datetime | None = None
+    """When it stopped, as far as is known."""
+
 
 class SandboxTasks(Protocol):
     """The tasks that hold sandboxes (docs/protocols.md §3)."""

@@ -31,6 +31,10 @@ from nodus_core.kernel.times import stamp
 
 ALIVE = tuple(state.value for state in ALIVE_SANDBOXES)
 BEFORE_GONE = (SandboxState.REQUESTED, SandboxState.RUNNING, SandboxState.RELEASING)
+BOOKED = both(
+    Equals("state", SandboxState.GONE.value), Either((Absent("meter"), Equals("meter.closed", True)))
+)
+"""Of a sandbox's row: it is gone, and all that its time has cost is booked."""
 UNFINISHED = tuple(state.value for state in OPEN_COMMANDS)
 
 
@@ -62,8 +66,8 @@ class Sandboxes:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def issue_code(self, fence: Fence, sandbox: str, enrol_hash: str) -> None:
-        """Keeps the hash of the enrolment code that the next task gets.
+    def issue_code(self, fence: Fence, sandbox: str, enrol_hash: str, now: datetime) -> None:
+        """Keeps the hash of the enrolment code that the next task gets; its time counts from now on.
 
         Condition: the fence holds (else a late worker could replace a code that was handed out since), no task
         is noted, no daemon has enrolled.
@@ -75,7 +79,7 @@ class Sandboxes:
                 when=both(
                     Equals("state", SandboxState.REQUESTED.value), Absent("task"), Absent("token_hash")
                 ),
-                assign={"enrol_hash": enrol_hash},
+                assign={"enrol_hash": enrol_hash, "started_at": stamp(now)},
                 remove=("outbox",),
             ),
             Check(conversation_key(fence.conversation), fence.on_conversation),
@@ -165,20 +169,30 @@ class Sandboxes:
             ),
         )
 
-    def gone(self, sandbox: str, reason: str, *, only: tuple[SandboxState, ...] = BEFORE_GONE) -> None:
-        """The task has ended. Condition: the sandbox is in one of the states `only`; the first reason stays."""
+    def gone(
+        self, sandbox: str, reason: str, at: datetime, *, only: tuple[SandboxState, ...] = BEFORE_GONE
+    ) -> None:
+        """The task has ended. Condition: the sandbox is in one of the states `only`; the first word stays."""
         self._writer.commit(
             "sandbox-gone",
             Update(
                 sandbox_key(sandbox),
                 when=OneOf("state", tuple(state.value for state in only)),
-                assign={"state": SandboxState.GONE.value, "reason": reason, "outbox": "sandbox"},
+                assign={
+                    "state": SandboxState.GONE.value,
+                    "reason": reason,
+                    "gone_at": stamp(at),
+                    "outbox": "sandbox",
+                },
                 remove=("connection",),
             ),
         )
 
     def disown(self, fence: Fence, sandbox: str) -> None:
-        """The conversation lets go of a sandbox that is gone. Condition: the fence holds, it is the owner."""
+        """The conversation lets go of a sandbox that is gone.
+
+        Condition: the fence holds, it is the owner, and the sandbox's time is booked.
+        """
         self._writer.commit(
             "disown-sandbox",
             Update(
@@ -186,6 +200,7 @@ class Sandboxes:
                 when=both(fence.on_conversation, Equals("sandbox", sandbox)),
                 remove=("sandbox", "outbox"),
             ),
+            Check(sandbox_key(sandbox), BOOKED),
         )
 
     def claim_command(self, command: Command, boot: str, now: datetime) -> None:

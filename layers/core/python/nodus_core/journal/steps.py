@@ -19,7 +19,8 @@ from nodus_core.journal.keys import (
     sandbox_key,
     task_key,
 )
-from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, Update, both
+from nodus_core.journal.sandboxes import BOOKED
+from nodus_core.journal.store import Absent, Check, Equals, OneOf, Operation, Present, Put, Update, both
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Command, Conversation, Run, Sandbox, Task
 from nodus_core.kernel.progress import begin, observations, recorded, settle
@@ -105,8 +106,8 @@ class Steps:
     ) -> tuple[Conversation, Run]:
         """Claims the start of a sandbox: its row, with its owner, exists before the provider makes it (FLD-10).
 
-        Condition: as `record`; the conversation's sandbox, if any, is the one seen, which is gone. `more` is the
-        status projection. Raises `ConditionFailed`.
+        Condition: as `record`; the conversation's sandbox, if any, is the one seen, which is gone and booked. `more`
+        is the status projection, and what accounts hold for its first period. Raises `ConditionFailed`.
         """
         rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
         claim = Changes(begun=(task,), more=(*rows, *more))
@@ -122,13 +123,15 @@ class Steps:
         old: Task,
         new: Task,
         sandbox: Sandbox,
+        more: Sequence[Operation] = (),
     ) -> tuple[Conversation, Run]:
         """A further try to start a sandbox: the task's next attempt names a new one (NOD-054).
 
-        Condition: as `retake`; the conversation's sandbox is the one that failed. Raises `ConditionFailed`.
+        Condition: as `retake`; the conversation's sandbox is the one that failed, and booked. `more`: as of
+        `request_sandbox`. Raises `ConditionFailed`.
         """
         rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
-        after = self.retake(fence, run, old, new, *rows, name="replace-sandbox")
+        after = self.retake(fence, run, old, new, *rows, *more, name="replace-sandbox")
         return _owning(conversation, sandbox), after
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
@@ -193,7 +196,8 @@ def _sandbox_rows(
         },
         remove=("outbox",),
     )
-    return owner, Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent())
+    before = (Check(sandbox_key(former), BOOKED),) if former else ()
+    return owner, Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent()), *before
 
 
 def _owning(conversation: Conversation, sandbox: Sandbox) -> Conversation:

@@ -1,5 +1,6 @@
 """What a line does next, from what the journal says. The same view gives the same decision.
 
+gone, not booked? ──► BookSandbox        unpaid? ──► ExtendSandbox ─► (no money) LetGo
 overdue? ──► Expire ─┐
 stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
 no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
@@ -13,7 +14,7 @@ held:         Rest (a person is asked) ─► Resume ─► where it was
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodus_core.kernel import ids
+from nodus_core.kernel import ids, metering
 from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, StopMarker, Task
 from nodus_core.kernel.states import SandboxState, TaskState, TurnState
 from nodus_core.kernel.stopping import turn_state
@@ -40,6 +41,9 @@ MOST_SANDBOXES = 4
 SANDBOX_GONE = "SandboxGone"
 """The word on a step that never began because its sandbox was gone: it certainly had no effect."""
 
+ENDED = "Cancelled"
+"""The word on a step whose command was ended on request."""
+
 NEEDS_RESOLUTION = "NeedsResolution"
 """Reason of a run that waits for a person to say what became of a step."""
 
@@ -60,7 +64,7 @@ class View:
     """What one decision is made from.
 
     `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
-    far as they exist. `overdue` says that the deadline has come.
+    far as they exist. `overdue` says that the deadline has come, `unpaid` that the sandbox's next period must be paid.
     """
 
     conversation: Conversation
@@ -69,6 +73,7 @@ class View:
     tasks: Mapping[str, Task] = field(default_factory=dict[str, Task])
     sandbox: Sandbox | None = None
     overdue: bool = False
+    unpaid: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,25 @@ class Watch:
 @dataclass(frozen=True)
 class Expire:
     """The deadline has come: stop the conversation for it."""
+
+
+@dataclass(frozen=True)
+class ExtendSandbox:
+    """Pay for the next period of the sandbox's time, or stop it for want of money."""
+
+
+@dataclass(frozen=True)
+class LetGo:
+    """Wait until the sandbox, which was stopped for want of money, is gone."""
+
+    sandbox: Sandbox
+
+
+@dataclass(frozen=True)
+class BookSandbox:
+    """The sandbox is gone: book what its time has cost, and give back what was held for it."""
+
+    sandbox: Sandbox
 
 
 @dataclass(frozen=True)
@@ -183,6 +207,9 @@ Decision = (
     | Place
     | Watch
     | Expire
+    | ExtendSandbox
+    | LetGo
+    | BookSandbox
     | Resume
     | Cut
     | FinishTurn
@@ -197,12 +224,26 @@ Decision = (
 def decide(view: View) -> Decision:
     """The next thing to do on the main line of a conversation."""
     head = view.conversation
+    if view.sandbox is not None and metering.is_unbooked(view.sandbox):
+        return BookSandbox(view.sandbox)
     if head.ended:
         return _ended(head)
     if head.stop is not None:
         return _stopped(view, head.stop)
     if view.overdue:
         return Expire()
+    return _metered(view) or _turn(view)
+
+
+def _metered(view: View) -> Decision | None:
+    """What the sandbox's time asks for; None while it is paid."""
+    if view.sandbox is not None and view.sandbox.state is SandboxState.RELEASING:
+        return LetGo(view.sandbox)
+    return ExtendSandbox() if view.unpaid else None
+
+
+def _turn(view: View) -> Decision:
+    head = view.conversation
     if view.run is None:
         if head.opened < head.accepted:
             return OpenTurn(head.opened + 1)
@@ -269,7 +310,7 @@ def _setup(view: View, run: Run) -> Decision | None:
         return RunSetup(setup)
     if setup.state is TaskState.COMPLETED:
         return None
-    return _another_sandbox(run) if _never_began(setup) else _failed("SetupFailed")
+    return _another_sandbox(run) if _never_began(setup) or _was_ended(setup) else _failed("SetupFailed")
 
 
 def _another_sandbox(run: Run) -> Decision:
@@ -279,6 +320,11 @@ def _another_sandbox(run: Run) -> Decision:
 
 def _never_began(task: Task | None) -> bool:
     return task is not None and task.result is not None and task.result.error == SANDBOX_GONE
+
+
+def _was_ended(task: Task) -> bool:
+    """Whether its command was ended on our request: in a run that goes on, for want of money for its sandbox."""
+    return task.result is not None and task.result.error == ENDED
 
 
 def _routing(view: View) -> Decision | None:

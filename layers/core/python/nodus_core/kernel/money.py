@@ -1,11 +1,13 @@
 """Accounts that pay for runs, and what a run holds of them. Pure arithmetic in USD, exact.
 
 account:  available ──hand over──► held ──┬──► models    (what calls have cost)
-              ▲                           └──► back to available
+              ▲                           ├──► compute   (what the time of sandboxes has cost)
+              │                           └──► back to available
               └── available + held + models + compute = limit, after every commit
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 ZERO = Decimal(0)
@@ -69,3 +71,22 @@ class Waiter:
     account: str
     conversation: str
     need: Decimal
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What a sandbox's time costs, and until when it is paid.
+
+    `hourly` is USD, pinned when the sandbox is asked for; `earlier` is what the conversation's sandboxes before it
+    have cost. Each of `payers` holds `held` for it; of what its time has cost, `booked` is counted. `periods` counts
+    the commits on it. `closed`: it is gone, and all of its time is booked.
+    """
+
+    hourly: Decimal
+    until: datetime
+    earlier: Decimal = ZERO
+    payers: tuple[str, ...] = ()
+    held: Decimal = ZERO
+    booked: Decimal = ZERO
+    periods: int = 0
+    closed: bool = False

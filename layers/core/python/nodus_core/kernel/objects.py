@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from nodus_core.kernel.money import ZERO, Purse
+from nodus_core.kernel.money import ZERO, Meter, Purse
 from nodus_core.kernel.states import (
     CommandState,
     Guarantee,
@@ -108,7 +108,8 @@ class Conversation:
     conversation has ended the rest is returned: settled without a turn (FLD-12). `bell` is raised by everyone
     who leaves something for the line to look at, so that no worker rests over it. `ended` means that no
     more input is taken, `closed` that nothing is left to do and no worker will take the line again. `cap`,
-    `spent` are USD; the cap is fixed at creation (NOD-131).
+    `spent` are USD; the cap is fixed at creation (NOD-131). `compute` is what its sandboxes that are gone have cost,
+    which no cap counts (NOD-134).
     """
 
     id: str
@@ -127,6 +128,7 @@ class Conversation:
     bell: int = 0
     steps: int = 0
     spent: Decimal = ZERO
+    compute: Decimal = ZERO
     run: str | None = None
     sandbox: str | None = None
     sandboxes: int = 0
@@ -373,7 +375,8 @@ class Cooling:
 class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 
-    `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`).
+    `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
+    counts from `started_at`, when its task was asked for last, to `gone_at`.
     """
 
     id: str
@@ -392,6 +395,9 @@ class Sandbox:
     about: str | None = None
     reason: str | None = None
     wake: bool = False
+    started_at: datetime | None = None
+    gone_at: datetime | None = None
+    meter: Meter | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def queued(agent_generation: int, cap: Decimal) -> Status:
         "agentGeneration": agent_generation,
         "attempts": 0,
         "turns": [],
-        "cost": {"totalUSD": "0", "limitUSD": dollars(cap)},
+        "cost": {"totalUSD": "0", "limitUSD": dollars(cap), "computeUSD": "0"},
     }
 
 
@@ -89,6 +89,11 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
 def without_sandbox(status: Status) -> Status:
     """The run's sandbox is gone."""
     return {**status, "sandbox": {**status.get("sandbox", {}), "phase": DELETED}}
+
+
+def computed(status: Status, compute: Decimal) -> Status:
+    """What the run's sandboxes have cost: a charge of its own, beside the model's (NOD-144)."""
+    return {**status, "cost": {**status.get("cost", {}), "computeUSD": dollars(compute)}}
 
 
 def conditions(sandbox: Sandbox) -> list[Status]:

@@ -86,7 +86,7 @@ class Link:
         if not hmac.compare_digest(sandbox.enrol_hash, code):
             raise _unauthorized(sandbox.id)
         reason = UNGUARDED.format(policy=sandbox.egress)
-        self.journal.sandboxes.gone(sandbox.id, reason, only=(SandboxState.REQUESTED,))
+        self.journal.sandboxes.gone(sandbox.id, reason, self.clock.now(), only=(SandboxState.REQUESTED,))
         log.error("sandbox %s is refused: %s", sandbox.id, reason)
         raise _gone(sandbox.id)
 
@@ -96,7 +96,7 @@ class Link:
         if not hmac.compare_digest(sandbox.enrol_hash, digest(enrol_code)):
             raise _unauthorized(sandbox_id)
         try:
-            self.journal.sandboxes.gone(sandbox_id, reason[:2000])
+            self.journal.sandboxes.gone(sandbox_id, reason[:2000], self.clock.now())
         except ConditionFailed:
             return  # already gone for an earlier reason, which stays
 

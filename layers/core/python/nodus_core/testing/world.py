@@ -228,6 +228,15 @@ class World:
                 return
         raise AssertionError("the world does not come to rest")
 
+    def pass_time(self, seconds: float) -> None:
+        """So much time passes, in which the sweeper looks once a minute, and whatever was started runs."""
+        until = self.clock.now() + timedelta(seconds=seconds)
+        while self.clock.now() < until:
+            self.clock.sleep(60)
+            self._kick_due()
+            while self.executions.waiting:
+                self._execute(*self.executions.waiting.pop(0))
+
     def _execute(self, line: str, generation: int) -> None:
         """One execution: Advance until it ends. A crash kills it, and nobody but the sweeper sees that."""
         directive = Directive("again")
@@ -251,15 +260,19 @@ class World:
 
     def _sweep(self) -> bool:
         """Time passes until the next due moment, then what is due is kicked. False: nothing will be due."""
-        journal = self.kicks.journal
         for _ in range(40):
             self.clock.sleep(16)
-            due = [found for shard in DUE_SHARDS for found in journal.due(shard, self.clock.now())]
-            for noun, name in due:
-                self._see_to(noun, name)
-            if due:
+            if self._kick_due():
                 return True
         return False
+
+    def _kick_due(self) -> bool:
+        """Kicks what is due now. False: nothing is."""
+        journal = self.kicks.journal
+        due = [found for shard in DUE_SHARDS for found in journal.due(shard, self.clock.now())]
+        for noun, name in due:
+            self._see_to(noun, name)
+        return bool(due)
 
 
 def _code(task: Task) -> dict[str, int]:

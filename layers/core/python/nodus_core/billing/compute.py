@@ -1,0 +1,73 @@
+"""What sandboxes cost, and how much of their time is paid ahead.
+
+Prices: AWS Fargate on demand, Linux on x86, us-east-1, as published on https://aws.amazon.com/fargate/pricing/ in
+2025. Another place's or operator's prices are written here; a sandbox keeps those that it was asked for under.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from nodus_core.billing.slices import PLENTY
+from nodus_core.kernel.metering import held_until, spent
+from nodus_core.kernel.money import ZERO, Account, Meter
+from nodus_core.kernel.objects import Sandbox
+
+VCPU_HOUR = Decimal("0.04048")
+GB_HOUR = Decimal("0.004445")
+
+LONG = timedelta(minutes=15)
+"""A paid period while money is plenty: a run that waits with its sandbox open is looked at once in each."""
+
+SHORT = timedelta(minutes=6)
+"""A paid period when money is not: longer than a sandbox may take to come up, so that it is never stopped before."""
+
+_MIB_PER_GB = 1024
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """An account that has not got the money for a sandbox's next period, and what it needs."""
+
+    account: Account
+    need: Decimal
+
+
+def hourly(cpu: int, memory: int) -> Decimal:
+    """USD per hour of a sandbox with so many virtual processors and MiB."""
+    return cpu * VCPU_HOUR + memory * GB_HOUR / _MIB_PER_GB
+
+
+def opened(sandbox: Sandbox, rate: Decimal, earlier: Decimal, payers: Sequence[Account]) -> Meter | Lacking:
+    """The meter of a sandbox that is asked for now, with its first period."""
+    meter = Meter(rate, sandbox.created_at, earlier=earlier)
+    return _paid(sandbox, meter, payers, sandbox.created_at, {})
+
+
+def extended(sandbox: Sandbox, meter: Meter, payers: Sequence[Account], now: datetime) -> Meter | Lacking:
+    """The meter once what the sandbox has cost is booked and its next period is paid by those who pay now."""
+    after = replace(meter, booked=spent(sandbox, now), periods=meter.periods + 1)
+    back = meter.held - (after.booked - meter.booked)
+    return _paid(sandbox, after, payers, now, dict.fromkeys(meter.payers, back))
+
+
+def closed(sandbox: Sandbox, meter: Meter, now: datetime) -> Meter:
+    """The meter of a sandbox that is gone: everything is booked, nothing is held."""
+    return replace(
+        meter, booked=spent(sandbox, now), payers=(), held=ZERO, periods=meter.periods + 1, closed=True
+    )
+
+
+def _paid(
+    sandbox: Sandbox, meter: Meter, payers: Sequence[Account], now: datetime, back: dict[str, Decimal]
+) -> Meter | Lacking:
+    """The meter with its next period; `back` is what accounts get back of what they hold now."""
+    long, short = (held_until(sandbox, meter, now + period) for period in (LONG, SHORT))
+    plenty = all(account.available >= long * PLENTY for account in payers)
+    need, until = (long, now + LONG) if plenty else (short, now + SHORT)
+    for account in payers:
+        if account.available + back.get(account.id, ZERO) < need:
+            return Lacking(account, need)
+    names = tuple(account.id for account in payers)
+    return replace(meter, until=until, payers=names, held=need if names else ZERO)

@@ -1,0 +1,44 @@
+"""A sandbox whose next period no Budget pays is stopped (NODQ-108).
+
+unpaid ──► its commands are ended, their outcome is known ──► released ──► gone ──► booked
+                                                                  the run goes on: without it, until it needs another
+"""
+
+from nodus_core.conversations import calls, commands, metered, preparation
+from nodus_core.conversations.ports import Directive
+from nodus_core.conversations.session import Session
+from nodus_core.kernel import ids
+from nodus_core.kernel.objects import Task
+from nodus_core.kernel.states import TaskState
+
+UNPAID = "a Budget of the project does not cover the next period of its time"
+"""Why the task was stopped."""
+
+
+def extend(session: Session) -> Directive | None:
+    """Pays for the sandbox's next period, or stops it. May be repeated until every command has ended."""
+    if metered.extend(session) is None:
+        return None
+    running = _running(session)
+    if running:
+        commands.cancel(session, running)
+        if ids.preparation(running[0].key) == ids.SETUP:
+            return preparation.run_setup(session, running[0])
+        return calls.watch(session, running)
+    sandbox = session.conversation.sandbox
+    if sandbox is not None:
+        session.ports.journal.sandboxes.release(sandbox)
+        session.sandbox = session.ports.journal.sandbox(sandbox)
+    return None
+
+
+def _running(session: Session) -> tuple[Task, ...]:
+    """Steps of the open run that are commands in its sandbox, and have not ended."""
+    return tuple(
+        task
+        for task in session.tasks.values()
+        if task.state is TaskState.RUNNING
+        and task.sandbox is not None
+        and task.sandbox == session.conversation.sandbox
+        and ids.preparation(task.key) != ids.SANDBOX
+    )
