@@ -74,6 +74,7 @@ class _Agent:
         prompt: str,
         *,
         keep_alive: bool = False,
+        deadline: str | None = None,
         parallelism: int | None = None,
         name: str | None = None,
     ) -> AgentRun:
@@ -82,6 +83,8 @@ class _Agent:
         Args:
             prompt: the task, at most 256 KiB of UTF-8.
             keep_alive: wait for messages after each answer instead of finishing.
+            deadline: the run ends ``Failed`` with ``DeadlineExceeded`` if it is not done by then, such as ``"20s"``
+                or ``"2h"``.
             parallelism: how many subtasks may work together; ``None`` or 0: the server decides.
             name: the run's name; ``None``: one is made from the agent's.
 
@@ -96,6 +99,8 @@ class _Agent:
         spec: dict[str, Any] = {"agent": self.name, "input": prompt}
         if keep_alive:
             spec["keepAlive"] = True
+        if deadline is not None:
+            spec["deadline"] = deadline
         if parallelism is not None:
             spec["parallelism"] = parallelism
         return start_run(client, self.name, spec, name)
@@ -104,6 +109,7 @@ class _Agent:
         self,
         prompt: str,
         *,
+        deadline: str | None = None,
         parallelism: int | None = None,
         name: str | None = None,
         timeout: float | None = None,
@@ -111,7 +117,7 @@ class _Agent:
         """Run to the end and return the answer (NOD-511).
 
         Args:
-            prompt, parallelism, name: as for ``submit``.
+            prompt, deadline, parallelism, name: as for ``submit``.
             timeout: seconds to wait; ``None``: as long as it takes. The run itself goes on after it.
 
         Raises:
@@ -119,7 +125,7 @@ class _Agent:
             RunBlockedError: the run waits for a person.
             WaitTimeoutError: no answer in time.
         """
-        return answer_of(self.submit(prompt, parallelism=parallelism, name=name), timeout)
+        return answer_of(self.submit(prompt, deadline=deadline, parallelism=parallelism, name=name), timeout)
 
     def _client(self) -> Client:
         return (self._given_client or default_client()).in_project(self._project)
@@ -173,7 +179,7 @@ class ClaudeAgent(_Agent):
         max_parallel_agents: ceiling of subagents at work; ``None`` or 0: unlimited.
         max_tokens: output tokens of one model call.
         working_dir: folder in which setup and commands run.
-        state_dir: folder that is saved and restored over a restart (NOD-174).
+        state_dir: folder to be saved and restored over a restart (NOD-174); kept, but not honoured yet.
         source: ``{"git": {"repo": "owner/name", "ref": "main"}}``.
         setup: shell command that runs once before the model starts.
         network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).

@@ -124,6 +124,7 @@ def test_create_refuses_a_name_that_is_taken(rest: Rest) -> None:
     stored = rest.commits
     refused = rest.post("agents", body)
     assert (refused.code, refused.json["reason"]) == (409, "AlreadyExists")
+    assert "apply to change it" in refused.json["message"]
     assert refused.json["details"] == {"name": "a", "kind": "Agent"}
     assert rest.commits == stored
 

@@ -228,6 +228,8 @@ def test_a_name_that_is_taken_is_refused(rest: Rest) -> None:
     stored = rest.commits
     refused = rest.run("r")
     assert (refused.code, refused.json["reason"]) == (409, "AlreadyExists")
+    assert "delete it first" in refused.json["message"]
+    assert "apply" not in refused.json["message"]
     assert rest.commits == stored
 
 

@@ -137,6 +137,7 @@ def test_wait_says_once_that_a_person_is_needed_and_goes_on_waiting(held: Cli, s
         "`status.unresolved`, then resolve or cancel it",
         f"  nodus agentrun resolve hello-agent-run {STEP} --happened | --did-not-happen",
         "  nodus agentrun resolve hello-agent-run setup --happened | --did-not-happen",
+        "  nodus cancel agentrun/hello-agent-run",
     ]
 
 

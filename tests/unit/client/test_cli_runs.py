@@ -8,7 +8,7 @@ from typing import Any
 
 import nodus
 import pytest
-from nodus.cli import columns, follow
+from nodus.cli import columns, failures, follow
 
 from tests.unit.client.conftest import Cli
 from tests.unit.client.fake_runs import Outcome, Run
@@ -153,6 +153,13 @@ def test_a_wait_for_another_field_goes_on_after_the_end(started: Cli, server: Fa
         (("agentrun", "steps", "nope"), "Error (NotFound)"),
         (("agentrun", "steps", "nope", "--follow"), "Error (NotFound)"),
         (("agentrun", "step", "x"), "no command 'step'; did you mean 'steps'?"),
+        (("describe", "ar", "x"), "`nodus get KIND/NAME -o yaml`, or `nodus agentrun steps NAME`"),
+        (("logs", "x"), "did you mean `nodus agentrun steps NAME --follow`?"),
+        (("get", "ar", "-n", "web"), "a project is chosen with -p: -p web"),
+        (("-n", "web", "get", "ar"), "a project is chosen with -p: -p web"),
+        (("get", "ar", "-w"), "`nodus agentrun steps NAME --follow`"),
+        (("cancel", "ar", "a", "b"), "give one agentrun: agentrun/NAME"),
+        (("cancel", "ar/a", "b"), "give one agentrun: agentrun/NAME"),
     ],
 )
 def test_what_cannot_be_done_teaches(started: Cli, words: tuple[str, ...], says: str) -> None:
@@ -276,10 +283,56 @@ def test_follow_ends_when_only_a_person_can_go_on(
 def test_follow_ends_well_when_the_run_waits_for_a_message(started: Cli, server: FakeServer) -> None:
     the_run(server).outcome = Outcome("Waiting", "done", "MessageWait")
     output = started("agentrun", "steps", "hello-agent-run", "--follow")
-    assert (output.code, output.err) == (0, "")
+    says = "agentrun/hello-agent-run waits for a message (MessageWait): nodus agentrun send hello-agent-run"
+    assert (output.code, output.err) == (0, f'{says} "TEXT"\n')
     assert output.out.splitlines()[-1].startswith(
         "run        agentrun/hello-agent-run Waiting  (MessageWait)"
     )
+
+
+@pytest.mark.parametrize("reason", ["BudgetBlocked", "InsufficientCredits", "ModelUnavailable"])
+@pytest.mark.parametrize(
+    "words", [("wait", RUN, SUCCEEDED), ("agentrun", "steps", "hello-agent-run", "--follow")]
+)
+def test_what_a_run_waits_for_is_said_once_on_stderr(
+    started: Cli, server: FakeServer, reason: str, words: tuple[str, ...]
+) -> None:
+    run = the_run(server)
+    run.outcome = Outcome("Waiting", None, reason)
+    looks: list[int] = []
+
+    def goes_on(seen: Seen) -> None:
+        looks.append(run.over)
+        if sum(looks) == 6:
+            run.outcome = Outcome()
+
+    server.when_seen = goes_on
+    output = started(*words)
+    assert output.code == 0
+    (line,) = output.err.splitlines()
+    assert line.startswith(f"{RUN} waits ({reason}): ")
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+def test_kind_and_name_may_be_two_words(started: Cli, server: FakeServer, verb: str) -> None:
+    assert started(verb, "ar", "hello-agent-run").out.startswith(RUN)
+
+
+def test_a_run_may_have_a_deadline(started: Cli, server: FakeServer) -> None:
+    words = ("create", "agentrun", "n", "--agent", "hello-agent", "--prompt", "T", "--deadline", "20s")
+    assert started(*words).code == 0
+    assert server.object("agentruns", "n")["spec"]["deadline"] == "20s"
+
+
+def test_what_is_not_valid_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    causes = [nodus.errors.Cause("spec.a", "is no field"), nodus.errors.Cause("spec.b", "is required")]
+    message = "AgentRun 'x' is not accepted: spec.a is no field; spec.b is required"
+    failures.show(nodus.errors.InvalidError(message, code=422, causes=causes))
+    assert capsys.readouterr().err.splitlines() == [
+        "Error (Invalid): AgentRun 'x' is not accepted",
+        "  spec.a: is no field",
+        "  spec.b: is required",
+    ]
 
 
 def test_follow_into_a_pipe_tells_when_phase_or_reason_change(started: Cli, server: FakeServer) -> None:

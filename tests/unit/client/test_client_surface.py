@@ -40,8 +40,8 @@ SIGNATURES = {
     "AgentRun.cancel": "(self, *, timeout=120.0)",
     "AgentRun.resolve": "(self, step, *, happened, text=None, exit_code=None, request_key=None)",
     "ClaudeAgent.from_name": "(name, *, project=None, client=None)",
-    "ClaudeAgent.remote": "(self, prompt, *, parallelism=None, name=None, timeout=None)",
-    "ClaudeAgent.submit": "(self, prompt, *, keep_alive=False, parallelism=None, name=None)",
+    "ClaudeAgent.remote": "(self, prompt, *, deadline=None, parallelism=None, name=None, timeout=None)",
+    "ClaudeAgent.submit": "(self, prompt, *, keep_alive=False, deadline=None, parallelism=None, name=None)",
     "ClaudeAgent": "(name, *, families=None, model=None, api_key_secret=None, api_key_field=None, project=None, "
     "client=None, **settings)",
     "ModelAgent": "(name, *, model, protocol=None, api_key_secret=None, api_key_field=None, base_url=None, "

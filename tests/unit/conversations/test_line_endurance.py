@@ -163,6 +163,7 @@ def test_a_run_whose_model_is_not_served_fails_without_a_call(context: Context) 
     world.admit(context=context)
     world.settle()
     assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "ModelNotOffered")
+    assert status(world)["message"] == "the catalogue has no such model"
     assert world.models.requests == world.models.routings == []
     assert not any(daemon.alive for daemon in world.sandboxes.daemons.values())
 

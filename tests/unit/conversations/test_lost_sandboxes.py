@@ -122,6 +122,7 @@ def test_a_turn_whose_sandboxes_keep_dying_gives_up() -> None:
     world.settle()
     shown = status(world)
     assert (shown["phase"], shown["reason"]) == ("Failed", "SandboxLost")
+    assert "lost 4 sandboxes" in shown["message"]
     names = [step["name"] for step in steps(world) if step["kind"] == "sandbox"]
     assert names == ["sandbox", *(f"sandbox.{number}" for number in range(2, MOST_SANDBOXES + 1))]
     assert world.sandboxes.effects == []

@@ -124,6 +124,7 @@ def test_a_cut_reply_runs_nothing_and_two_in_a_row_end_the_turn() -> None:
     world.settle()
     assert world.sandboxes.effects == []
     assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "OutputLimitReached")
+    assert "maxTokens" in status(world)["message"]
     assert status(world)["cost"]["totalUSD"] == "0.00036"
 
 

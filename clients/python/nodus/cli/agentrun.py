@@ -13,7 +13,7 @@ from nodus.cli import columns, formats, sources, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import AGENT_RUN, Target
 from nodus.cli.session import Command, Group, Session, pass_session
-from nodus.errors import OutcomeUnknownError
+from nodus.errors import NotFoundError, OutcomeUnknownError
 
 OUTPUT = formats.FormatType(("table", "wide", "json"), jsonpath=False)
 MOST_BYTES = 262_144  # the server takes no longer text
@@ -118,6 +118,13 @@ def _payload(message: str | None, source: str | None) -> str:
     return sources.text(source, MOST_BYTES) if source is not None else message or ""
 
 
+def _resolvable(session: Session, name: str) -> str:
+    """Which steps of a run may be resolved, for one who has named none of them."""
+    entries: list[Any] = columns.pick(session.client.agentruns.get(name).to_dict(), "status.unresolved") or []
+    steps = ", ".join(str(columns.pick(entry, "step")) for entry in entries) or "none"
+    return f"\nunresolved: {steps}; all steps: nodus agentrun steps {name}"
+
+
 @agentrun.command(cls=Command)
 @click.argument("name")
 @click.argument("step")
@@ -160,9 +167,14 @@ def resolve(
     if did_not_happen and (result is not None or exit_code is not None):
         raise usage("--result and --exit-code go only with --happened")
     output = None if result is None else sources.text(result, MOST_BYTES)
-    run = session.client.agentruns.resolve(
-        name, step, happened=happened, text=output, exit_code=exit_code, request_key=key
-    )
+    try:
+        run = session.client.agentruns.resolve(
+            name, step, happened=happened, text=output, exit_code=exit_code, request_key=key
+        )
+    except NotFoundError as error:
+        if error.details.get("kind") == "Step":
+            error.message += _resolvable(session, name)
+        raise
     click.echo(f"{Target(AGENT_RUN, name)} {text.line(step)} resolved")
     left: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
     for entry in left:

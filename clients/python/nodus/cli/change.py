@@ -9,13 +9,13 @@ from nodus._record import Record
 from nodus._waiting import poll
 from nodus.cli import columns, durations
 from nodus.cli.failures import usage
-from nodus.cli.kinds import AGENT_RUN, TARGET, Target
+from nodus.cli.kinds import AGENT_RUN, Target, target_argument
 from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import NotFoundError
 
 
 @click.command(cls=Command)
-@click.argument("target", type=TARGET, metavar="KIND/NAME")
+@target_argument
 @pass_session
 def cancel(session: Session, target: Target) -> None:
     """Stop an unfinished run; what it has done stays readable.
@@ -33,7 +33,7 @@ def cancel(session: Session, target: Target) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("target", type=TARGET, metavar="KIND/NAME")
+@target_argument
 @click.option(
     "--wait",
     "wait_for_it",
@@ -78,7 +78,7 @@ def delete(session: Session, target: Target, wait_for_it: bool, timeout: float) 
 
 
 @click.command(cls=Command)
-@click.argument("target", type=TARGET, metavar="KIND/NAME")
+@target_argument
 @click.option("--patch", "patch_text", required=True, metavar="JSON", help="A JSON merge patch.")
 @pass_session
 def patch(session: Session, target: Target, patch_text: str) -> None:

@@ -64,7 +64,8 @@ def _age(thing: Mapping[str, Any]) -> str:
 
 def _latest_model(thing: Mapping[str, Any]) -> str:
     turns: list[Any] = pick(thing, "status.turns") or []
-    return str(pick(turns[-1], "model") or "") if turns else str(pick(thing, "spec.model.name") or "")
+    model = pick(turns[-1], "model") if turns else None
+    return str(model or pick(thing, "spec.model.name") or "")
 
 
 def _agent_model(thing: Mapping[str, Any]) -> str:

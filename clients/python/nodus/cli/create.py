@@ -24,9 +24,19 @@ def create() -> None:
     "--parallelism", type=click.IntRange(min=0), metavar="N", help="Subtasks at work together (0: Auto)."
 )
 @click.option("--keep-alive", is_flag=True, help="Wait for messages after each answer.")
+@click.option(
+    "--deadline", metavar="DURATION", help="End the run if it is not done by then, such as 20s, 90m or 2h."
+)
 @pass_session
 def agentrun(
-    session: Session, name: str, *, agent: str, prompt: str, parallelism: int | None, keep_alive: bool
+    session: Session,
+    name: str,
+    *,
+    agent: str,
+    prompt: str,
+    parallelism: int | None,
+    keep_alive: bool,
+    deadline: str | None,
 ) -> None:
     """Start a run.
 
@@ -38,6 +48,8 @@ def agentrun(
         spec["parallelism"] = parallelism
     if keep_alive:
         spec["keepAlive"] = True
+    if deadline is not None:
+        spec["deadline"] = deadline
     session.client.agentruns.create(name, spec)
     click.echo(f"{Target(AGENT_RUN, name)} created")
 

@@ -30,6 +30,13 @@ def usage(message: str, reason: str = "Usage") -> Failure:
     return Failure(message, reason=reason)
 
 
+def _once(error: NodusError) -> str:
+    """The message without the fields that stand below it anyway."""
+    causes = error.causes if isinstance(error, ApiError) else ()
+    listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes)
+    return error.message.removesuffix(f": {listed}") if listed else error.message
+
+
 def show(error: NodusError, document: Document | None = None) -> None:
     """Print ``Error (<reason>): message`` and a line per refused field on stderr (NODQ-01, NOD-500).
 
@@ -37,7 +44,7 @@ def show(error: NodusError, document: Document | None = None) -> None:
         error: what happened.
         document: the manifest that was refused; its file and lines are named beside the fields (FLD-17).
     """
-    message = text.block(error.message)
+    message = text.block(_once(error))
     if isinstance(error, UnauthorizedError):
         message += "\nsign in with `nodus login`"
     click.echo(f"Error ({text.line(error.reason)}): {message}", err=True)

@@ -17,6 +17,7 @@ from nodus._waiting import poll
 from nodus.cli import columns, formats, text
 from nodus.cli.failures import Failure
 from nodus.cli.kinds import AGENT_RUN
+from nodus.cli.waits import Teller
 from nodus.errors import ApiError
 
 if TYPE_CHECKING:
@@ -163,13 +164,14 @@ def follow_steps(client: Client, name: str, *, as_json: bool) -> None:
     Raises:
         Failure: the run waits for a person (`NeedsResolution`, `MaxCostReached`, …).
     """
-    reader = StepReader(client, name)
+    reader, teller = StepReader(client, name), Teller()
     with _screen(as_json) as screen:
 
         def read(within: float) -> dict[str, Any]:
             # The run first: when it has finished, the steps that are read after it are all there will be.
             run = client.agentruns.get(name, within=within).to_dict()
             screen.show(run, reader.changes(), reader.running())
+            teller.tell(run)
             return run
 
         run = poll(
@@ -182,7 +184,7 @@ def follow_steps(client: Client, name: str, *, as_json: bool) -> None:
         screen.end(run)
     reason = str(columns.pick(run, "status.reason"))
     if columns.pick(run, "status.phase") not in AGENT_RUN.finished and reason in FOR_A_PERSON:
-        raise Failure(f"agentrun/{name} does not go on: {FOR_A_PERSON[reason]}", reason=reason)
+        raise Failure(f"agentrun/{name} goes on only when somebody acts", reason=reason)
 
 
 def run_rests(run: dict[str, Any]) -> bool:

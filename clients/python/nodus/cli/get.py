@@ -21,9 +21,16 @@ OUTPUT = formats.FormatType()
 @click.argument("name", required=False)
 @click.option("-o", "--output", type=OUTPUT, default="table", help="How to show it (default: table).")
 @click.option("--field-selector", metavar="FIELD=VALUE", help="Only objects with this value.")
+@click.option("-w", "--watch", is_flag=True, hidden=True)
 @pass_session
 def get(
-    session: Session, kind: str, name: str | None, output: formats.Format, field_selector: str | None
+    session: Session,
+    kind: str,
+    name: str | None,
+    *,
+    output: formats.Format,
+    field_selector: str | None,
+    watch: bool,
 ) -> None:
     """Show one object, or all of a kind.
 
@@ -33,6 +40,10 @@ def get(
       nodus get ar --field-selector spec.agent=hello-agent
       nodus get ar triage -o jsonpath='{.status.phase}'
     """
+    if watch:
+        raise usage(
+            "`get` does not watch; use `nodus agentrun steps NAME --follow`, or `nodus wait KIND/NAME --for=…`"
+        )
     word, slash, own = kind.partition("/")
     known = kind_of(word)
     if slash and (name or not own):

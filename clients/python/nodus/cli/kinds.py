@@ -74,22 +74,17 @@ def target_of(words: tuple[str, ...]) -> Target:
     """
     word, slash, name = words[0].partition("/")
     kind = kind_of(word)
-    if slash and len(words) > 1:
-        raise usage(f"give {words[0]!r} alone, or `{word} {words[1]}`")
+    if len(words) > (1 if slash else 2):
+        raise usage(f"give one {kind.word}: {kind.word}/NAME")
     name = name if slash else (words[1] if len(words) > 1 else "")
     if not name:
         raise usage(f"which {kind.word}? Give {kind.word}/NAME")
     return Target(kind, name)
 
 
-class TargetType(click.ParamType[Target]):
-    """The argument ``KIND/NAME``."""
-
-    name = "KIND/NAME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Target:
-        """Read the argument."""
-        return value if isinstance(value, Target) else target_of((str(value),))
+def _read(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Target:
+    return target_of(words)
 
 
-TARGET = TargetType()
+target_argument = click.argument("target", nargs=-1, required=True, metavar="KIND/NAME", callback=_read)
+"""The argument ``KIND/NAME``, or ``KIND NAME`` as two words."""

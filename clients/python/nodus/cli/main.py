@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import click
 
@@ -22,7 +23,16 @@ from nodus.cli.wait import wait
 from nodus.errors import NodusError
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Program(Group):
+    """The program, which knows what others call its commands."""
+
+    instead: ClassVar[Mapping[str, str]] = {
+        "describe": "`nodus get KIND/NAME -o yaml`, or `nodus agentrun steps NAME`",
+        "logs": "`nodus agentrun steps NAME --follow`",
+    }
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="nodus %(version)s")
 def nodus() -> None:
     """Run AI agents as durable, exactly-once work.

@@ -12,7 +12,7 @@ HEAD = """\
 
 Made from the commands by `python -m nodus.cli.reference > docs/cli.md`; a test compares.
 
-An object is named `KIND/NAME` (or `KIND NAME` with `get`); the kinds are `agent`, `agentrun` (short `ar`), `budget`
+An object is named `KIND/NAME` (or `KIND NAME`); the kinds are `agent`, `agentrun` (short `ar`), `budget`
 and `secret`.
 The options `-p/--project`, `--org` and `--context` stand before or after a command's name.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -69,7 +69,13 @@ def _place_options() -> list[click.Option]:
             callback=_remember,
             help="Context of the configuration file to use.",
         ),
+        click.Option(["-n", "--namespace"], hidden=True, expose_value=False, callback=_no_namespace),
     ]
+
+
+def _no_namespace(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(f"there are no namespaces; a project is chosen with -p: -p {value}", ctx)
 
 
 class Command(click.Command):
@@ -85,6 +91,8 @@ class Group(click.Group):
 
     command_class = Command
     group_class = type
+    instead: ClassVar[Mapping[str, str]] = {}
+    """What is meant by commands that other tools have."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -98,7 +106,8 @@ class Group(click.Group):
         if word.startswith("-") or self.get_command(ctx, word) is not None:
             return super().resolve_command(ctx, args)
         near = difflib.get_close_matches(word, self.list_commands(ctx), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        instead = self.instead.get(word) or (repr(near[0]) if near else None)
+        hint = f"; did you mean {instead}?" if instead else ""
         known = ", ".join(self.list_commands(ctx))
         raise click.UsageError(f"no command {word!r}{hint} Commands: {known}", ctx)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
 from nodus._record import Record
-from nodus._runs import FOR_A_PERSON
 from nodus._waiting import poll
-from nodus.cli import columns, durations, text
+from nodus.cli import columns, durations
 from nodus.cli.failures import OTHER_END, Failure, usage
 from nodus.cli.jsonpath import Path, parse_path, shown
-from nodus.cli.kinds import TARGET, Target
+from nodus.cli.kinds import AGENT_RUN, Target, target_argument
 from nodus.cli.session import Command, Session, pass_session
+from nodus.cli.waits import Teller
 from nodus.errors import WaitTimeoutError
 
 HOW = "--for=jsonpath='{.status.phase}'=Succeeded"
@@ -62,7 +60,7 @@ class ConditionType(click.ParamType[Condition]):
 
 
 @click.command(cls=Command)
-@click.argument("target", type=TARGET, metavar="KIND/NAME")
+@target_argument
 @click.option("--for", "condition", type=ConditionType(), required=True, help=f"What to wait for: {HOW[6:]}")
 @click.option(
     "--timeout", type=durations.DURATION, default="30s", help="How long, such as 8m (default: 30s)."
@@ -72,21 +70,20 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
     """Wait until a field of an object has a value.
 
     Exit code 0: it has the value. 1: not within the time, or an error. 2, at once: the object has ended in
-    another phase, so the wait can never be met. A run that goes on only when a person acts is waited for all the
-    same; what to do is said on stderr.
+    another phase, so the wait can never be met. A run that itself waits (for a person, a message, money or its
+    provider) is waited for all the same; for what and what to do is said on stderr.
 
     \b
       nodus wait agentrun/triage --for=jsonpath='{.status.phase}'=Succeeded --timeout=8m
     """
     resource = session.resource(target.kind)
-    told: set[str] = set()
+    teller = Teller()
 
     def over(seen: Record) -> bool:
         if condition.met(seen) or condition.missed(target, seen):
             return True
-        for line in (line for line in _for_a_person(target, seen) if line not in told):
-            told.add(line)
-            click.echo(line, err=True)
+        if target.kind is AGENT_RUN:
+            teller.tell(seen.to_dict())
         return False
 
     def late(thing: Record | None) -> str:
@@ -106,19 +103,6 @@ def wait(session: Session, target: Target, condition: Condition, timeout: float)
         why = f"{target} is {_phase(thing)} and will not become {condition.value}"
         raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHER_END)
     click.echo(f"{target} condition met")
-
-
-def _for_a_person(target: Target, thing: Record) -> Iterator[str]:
-    """What a person has to do before the object goes on; nothing for one that goes on by itself."""
-    status = columns.pick(thing.to_dict(), "status")
-    reason = columns.pick(status, "reason")
-    if _phase(thing) != "Waiting" or reason not in FOR_A_PERSON:
-        return
-    yield f"{target} waits for a person ({reason}): {FOR_A_PERSON[reason]}"
-    left: list[Any] = columns.pick(status, "unresolved") or []
-    for entry in left:
-        step = text.line(columns.pick(entry, "step"))
-        yield f"  nodus agentrun resolve {target.name} {step} --happened | --did-not-happen"
 
 
 def _reason(thing: Record) -> str:

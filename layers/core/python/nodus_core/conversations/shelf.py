@@ -166,7 +166,12 @@ def expired(name: str) -> Refusal:
 
 
 def exists(kind: str, name: str) -> Refusal:
-    message = f"{kind} {name!r} exists; take another name, or apply to change it"
+    instead = (
+        "or delete it first: what a run is to do cannot change"
+        if kind == "AgentRun"
+        else "or apply to change it"
+    )
+    message = f"{kind} {name!r} exists; take another name, {instead}"
     return Refusal("AlreadyExists", message, kind=kind, name=name)
 
 

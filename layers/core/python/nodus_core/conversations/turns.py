@@ -16,7 +16,16 @@ from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection
-from nodus_core.kernel.decide import JOURNAL_FULL, OUTPUT_LIMIT, FinishTurn, OpenTurn, Rest
+from nodus_core.kernel.decide import (
+    JOURNAL_FULL,
+    MOST_SANDBOXES,
+    NOT_OFFERED,
+    OUTPUT_LIMIT,
+    SANDBOX_LOST,
+    FinishTurn,
+    OpenTurn,
+    Rest,
+)
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Sandbox, Turn
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
@@ -64,6 +73,7 @@ ENDS = {
         "Several replies in a row were cut off by the limit on output tokens. Start a new run with a higher "
         "spec.model.maxTokens, or ask for less at once."
     ),
+    SANDBOX_LOST: f"The turn has lost {MOST_SANDBOXES} sandboxes, and no further one is started. Start a new run.",
 }
 """What people are told where a limit has ended a turn: no step has failed it."""
 
@@ -162,12 +172,22 @@ def _failure(session: Session, reason: str | None) -> str | None:
         return ENDS[reason]
     failed = [task for task in session.tasks.values() if task.state is TaskState.FAILED and task.result]
     if not failed:
-        return None
+        return _not_offered(session) if reason == NOT_OFFERED else None
     last = max(failed, key=lambda task: task.finished_at or task.started_at)
     if last.result is None or last.result.text is None:
         return None
     (text,) = session.ports.payloads.with_heads(session.scope, [last.result.text])
     return preview(text, MESSAGE_LIMIT)
+
+
+def _not_offered(session: Session) -> str:
+    """Names the model of a turn that never asked one, and what is offered in its place."""
+    model = session.context.model
+    try:
+        session.ports.models.target(model, None)
+    except ModelNotOffered as error:
+        return cut(str(error), MESSAGE_LIMIT)
+    return f"Model {model.name!r} was not offered when the turn began, and is now. Start a new run."
 
 
 def end(session: Session) -> None:

@@ -38,6 +38,9 @@ JOURNAL_FULL = "JournalLimitReached"
 MOST_SANDBOXES = 4
 """Sandboxes that one turn may start: its own, and three in the place of lost ones."""
 
+SANDBOX_LOST = "SandboxLost"
+"""Reason of a turn that has lost that many."""
+
 SANDBOX_GONE = "SandboxGone"
 """The word on a step that never began because its sandbox was gone: it certainly had no effect."""
 
@@ -315,7 +318,7 @@ def _setup(view: View, run: Run) -> Decision | None:
 
 def _another_sandbox(run: Run) -> Decision:
     """A first sandbox, or one in the place of a lost one."""
-    return StartSandbox(None) if run.sandboxes < MOST_SANDBOXES else _failed("SandboxLost")
+    return StartSandbox(None) if run.sandboxes < MOST_SANDBOXES else _failed(SANDBOX_LOST)
 
 
 def _never_began(task: Task | None) -> bool:

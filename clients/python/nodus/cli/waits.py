@@ -1,0 +1,58 @@
+"""What is said of a run that waits: for what, and what to do; the same to `wait` and to `steps --follow`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from nodus._runs import FOR_A_PERSON
+from nodus.cli import columns, text
+
+BY_ITSELF = {
+    "BudgetBlocked": "a Budget of its project is used up; it goes on when the limit is raised: nodus get budgets",
+    "InsufficientCredits": "the organization's credits are used up; it goes on when credits are added",
+    "ModelUnavailable": "its model's provider takes no call now; it is asked again by itself",
+}
+"""Waits that end without anybody acting on the run."""
+
+
+def told(run: Mapping[str, Any]) -> list[str]:
+    """The lines that say what the run waits for and what to do; none for a run that does not wait."""
+    name, status = text.line(columns.pick(run, "metadata.name")), columns.pick(run, "status")
+    phase, reason = columns.pick(status, "phase"), columns.pick(status, "reason")
+    target = f"agentrun/{name}"
+    if reason in BY_ITSELF and phase in {"Queued", "Running", "Waiting"}:
+        return [f"{target} waits ({reason}): {BY_ITSELF[reason]}"]
+    if phase != "Waiting":
+        return []
+    if reason == "MessageWait":
+        return [f'{target} waits for a message ({reason}): nodus agentrun send {name} "TEXT"']
+    if reason in FOR_A_PERSON:
+        return [f"{target} waits for a person ({reason}): {FOR_A_PERSON[reason]}", *_commands(name, status)]
+    return []
+
+
+def _commands(name: str, status: Any) -> list[str]:
+    """The command lines that move the run on."""
+    entries: list[Any] = columns.pick(status, "unresolved") or []
+    steps = [text.line(columns.pick(entry, "step")) for entry in entries]
+    return [
+        *(f"  nodus agentrun resolve {name} {step} --happened | --did-not-happen" for step in steps),
+        f"  nodus cancel agentrun/{name}",
+    ]
+
+
+class Teller:
+    """Says on stderr what a run waits for, each thing once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def tell(self, run: Mapping[str, Any]) -> None:
+        """Say what is new."""
+        for line in told(run):
+            if line not in self._told:
+                self._told.add(line)
+                click.echo(line, err=True)
