@@ -97,6 +97,51 @@ def test_a_schedule_that_cannot_be_made_refuses_no_run(rest: Rest) -> None:
     assert rest.get("agentruns/hello-run").json["status"]["reason"] == "DeadlineExceeded"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "9999-12-31T23:59:59.999999999Z",
+        "9999-12-31T23:59:59Z",
+        "2040-01-03T00:00:00Z",
+        "3654d",
+        "99999d99999h",
+    ],
+)
+def test_a_deadline_further_away_than_ten_years_is_refused(rest: Rest, written: str) -> None:
+    stored = rest.commits
+    for refused in (
+        rest.run(deadline=written),
+        rest.apply("agentruns/hello-run", manifest("AgentRun", "hello-run", {**RUN, "deadline": written})),
+    ):
+        assert (refused.code, refused.json["reason"], refused.fields) == (422, "Invalid", ["spec.deadline"])
+        assert "3653 days" in refused.json["message"]
+    assert rest.commits == stored
+    assert rest.run(deadline="2040-01-01T00:00:00Z").code == 201
+
+
+def test_whatever_fails_after_the_commit_fails_no_answer(rest: Rest) -> None:
+    class Broken:
+        def kick_at(self, line: str, at: object) -> None:
+            raise OverflowError("date value out of range")
+
+        def start(self, line: str, generation: int) -> None:
+            raise TypeError("nobody has thought of this")
+
+    admission = rest.gate.service.admission
+    object.__setattr__(admission, "schedules", Broken())
+    executions = admission.executions
+    object.__setattr__(admission, "executions", Broken())
+    object.__setattr__(rest.gate.service.messages.kicks, "executions", Broken())
+    assert rest.run(deadline="5m", keepAlive=True).code == 201
+    rest.world.clock.advance(61)
+    sent = rest.post("agentruns/hello-run/messages", {"messageKey": "m", "payload": "x"})
+    assert sent.code == 202
+    assert rest.post("agentruns/hello-run/cancel").code == 202
+    object.__setattr__(rest.gate.service.messages.kicks, "executions", executions)
+    rest.world.settle()
+    assert rest.get("agentruns/hello-run").json["status"]["phase"] == "Cancelled"
+
+
 def test_a_run_without_a_deadline_asks_for_no_schedule(rest: Rest) -> None:
     rest.run()
     assert rest.world.schedules.at == {}

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel import projection
-from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
 from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Receipt
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
@@ -46,6 +46,8 @@ from nodus_core.resources.refusals import invalid
 
 KIND = "AgentRun"
 FIRST_GENERATION = 1
+LATEST_DEADLINE = timedelta(days=3653)
+"""Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,7 @@ class Admission:
         """A new run, queued and started.
 
         Raises `Refusal`: `AlreadyExists`, `NotFound` naming the agent, `AgentStopped`, `NotAvailable`,
-        `IdempotencyKeyConflict`, `Invalid` for a deadline in the past, `Conflict` after too many lost races.
+        `IdempotencyKeyConflict`, `Invalid` for a deadline in the past or beyond ten years, `Conflict` after too many lost races.
         """
         key = key_of(place, KIND, manifest.name)
         uid = self.ids.fresh("run")
@@ -165,20 +167,19 @@ class Admission:
     ) -> None:
         objects = self.shelf.journal.objects
         objects.admit(obj, conversation, first, obj.created_at, agent=agent, receipt=receipt)
+        # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
         try:
             self.executions.start(conversation.id, FIRST_GENERATION)
-        except NodusError as error:
-            # The run is admitted: the table's stream and the sweeper start it, only later.
-            log.warning("run %s (%s) was not started at once: %s", obj.key.name, obj.uid, error)
+        except Exception:  # the table's stream and the sweeper start it, only later
+            log.exception("run %s (%s) was not started at once", obj.key.name, obj.uid)
         if conversation.deadline is not None:
             self._kick_at_deadline(conversation, conversation.deadline)
 
     def _kick_at_deadline(self, conversation: Conversation, at: datetime) -> None:
         try:
             self.schedules.kick_at(conversation.id, at)
-        except NodusError as error:
-            # Without it the sweeper alone sees the deadline, up to a minute later.
-            log.warning("no kick at the deadline of %s: %s", conversation.id, error)
+        except Exception:  # the sweeper alone sees the deadline then, up to a minute later
+            log.exception("no kick at the deadline of %s", conversation.id)
 
     def _agent(self, place: Place, name: str) -> _Agent:
         """The agent of that name: the project's, else the template (NODQ-22)."""
@@ -230,8 +231,14 @@ def _first_input(obj: Object, text: Text, author: str) -> Input:
 
 
 def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
-    if spec.deadline is not None and deadline(spec.deadline, now) <= now:
+    if spec.deadline is None:
+        return
+    at = deadline(spec.deadline, now)
+    if at <= now:
         raise invalid(KIND, name, (Cause("spec.deadline", "must lie in the future"),))
+    if at - now > LATEST_DEADLINE:
+        message = f"must lie at most {LATEST_DEADLINE.days} days ahead"
+        raise invalid(KIND, name, (Cause("spec.deadline", message),))
 
 
 def _context(agent: _Agent, run: AgentRunSpec) -> Context:

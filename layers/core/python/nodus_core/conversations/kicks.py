@@ -7,7 +7,7 @@ from datetime import datetime
 from nodus_core.conversations.deadline import expire
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Clock, Executions
-from nodus_core.kernel.errors import ConditionFailed, NodusError
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation
 from nodus_core.kernel.stopping import is_overdue
 
@@ -53,9 +53,11 @@ class Kicks:
         """Kicks a line that is due in any case, so that a failure costs time only."""
         try:
             self.kick(conversation)
-        except NodusError as error:
+        except (
+            Exception
+        ):  # what was asked for is stored: a kick that fails for whatever reason fails no answer
             # The stream tells the reactor of what was written; the sweeper finds the line in any case.
-            log.warning("line %s was not kicked: %s", conversation, error)
+            log.exception("line %s was not kicked", conversation)
 
     def _expire(self, head: Conversation, now: datetime) -> None:
         """Stops a run at its deadline, also while a worker is busy with it: it can claim nothing more."""

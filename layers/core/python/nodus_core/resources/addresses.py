@@ -37,6 +37,8 @@ def why_not_public(url: str) -> str | None:
         return "must not hold a query or a fragment"
     if port == 0:
         return "must name a port from 1 to 65535, or none"
+    if "[" in parts.netloc and (":" not in host or "%" in host):
+        return "must hold nothing but an IPv6 address in brackets"
     return _why_not_public_host(host)
 
 
@@ -44,7 +46,14 @@ def _why_not_public_host(host: str) -> str | None:
     name = host.rstrip(".").lower()
     address = _literal(name)
     if address is not None:
-        return None if is_public(address) else "must be a public address"
+        if not is_public(address):
+            return "must be a public address"
+        # Other spellings are read here as C libraries do, and differently or not at all by HTTP clients.
+        if address.version == 4 and str(address) != host:
+            return "must write its IPv4 address as four plain numbers"
+        return None
+    if name.rpartition(".")[2].isdecimal():
+        return "must be a public host name: its last part is a number"
     if not name.isascii():
         return "must name its host in ASCII (xn--… for other letters)"
     if "." not in name or f".{name}".endswith(_LOCAL_SUFFIXES) or _NAME.fullmatch(name) is None:
