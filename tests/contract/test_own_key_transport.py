@@ -291,3 +291,13 @@ def test_a_certificate_of_nobody_is_told_as_such(tmp_path: Path, dialled: list[s
         transport = PublicTransport(resolver=Names([PUBLIC]))
         with httpx2.Client(transport=transport) as sender, pytest.raises(WrongCertificate):
             sender.post(unknown.url)
+
+
+@pytest.mark.parametrize("url", ["https://[v1.a]/v1", "https://1.2.3.999/v1"])
+def test_an_address_that_no_client_takes_was_certainly_not_called(
+    wire: Wire, url: str, dialled: list[str]
+) -> None:
+    """Also one that an earlier release has accepted: nobody is asked what became of such a call."""
+    with pytest.raises(ModelRefusedRequest, match="was not called"):
+        HttpModels(Credentials({})).call(ask(wire, url), KEY)
+    assert dialled == []

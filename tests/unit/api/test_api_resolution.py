@@ -1,10 +1,13 @@
 """A person says what became of a step whose outcome is not known (NODQ-55), from the wire."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from nodus_core.inference.exchange import ToolResults
+from nodus_core.journal.store import Key, Row
+from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.scripted_model import plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
 
@@ -28,10 +31,11 @@ class Parked:
     setup: str | None = None
     lost: int = 1
     run: str = "agentruns/hello-run"
+    store: MemoryStore | None = None
     behaved: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.rest = Rest(plays([self.message, says("Done.")]), self._behave)
+        self.rest = Rest(plays([self.message, says("Done.")]), self._behave, store=self.store)
         spec = {"setup": self.setup} if self.setup else {}
         self.rest.agent(**spec)
         assert self.rest.run().code == 201
@@ -272,6 +276,56 @@ def test_the_same_key_gives_the_first_answer_again_and_does_nothing_twice() -> N
     late = run.say("DidNotHappen")  # also when all is over
     assert (late.code, late.json) == (202, first.json)
     assert run.behaved == ["pay --amount 5"] * 2
+
+
+@pytest.mark.req("NODQ-55", "FLD-16")
+@pytest.mark.parametrize(
+    ("outcome", "settled"), [("Happened", False), ("Happened", True), ("DidNotHappen", False)]
+)
+def test_equal_statements_at_once_are_one_wherever_they_meet(outcome: str, settled: bool) -> None:
+    """The other one is heard after any of this one's reads: both get one answer, or the key's other meaning shows."""
+    moment = 0
+    while True:
+        moment += 1
+        store = Interrupted()
+        run = Parked(store=store)
+        first: list[Reply] = []
+
+        def other(run: Parked = run, first: list[Reply] = first) -> None:
+            first.append(run.say(outcome))
+            if settled:
+                run.settle()
+
+        store.left, store.then = moment, other
+        second = run.say("Happened")
+        if not first:
+            break  # it reads no more than this
+        kept, later = (first[0], second) if first[0].code == 202 else (second, first[0])
+        if outcome == "Happened":
+            replayed = ["idempotent-replayed" in reply.headers for reply in (first[0], second)]
+            assert (first[0].code, second.code, sorted(replayed)) == (202, 202, [False, True]), moment
+            assert second.json == first[0].json or replayed[0], moment
+        else:
+            assert kept.code == 202, moment
+            assert (later.code, later.json["reason"]) == (409, "IdempotencyKeyConflict"), moment
+        assert len(run.rest.world.sandboxes.effects) == 1
+    assert moment > 5
+
+
+class Interrupted(MemoryStore):
+    """A store in which something happens after a number of reads."""
+
+    then: Callable[[], None] | None = None
+    left = 0
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        rows = super().get(keys)
+        self.left -= 1
+        then = self.then
+        if then is not None and self.left == 0:
+            self.then = None
+            then()
+        return rows
 
 
 @pytest.mark.req("NODQ-55", "FLD-16")

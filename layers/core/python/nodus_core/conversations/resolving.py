@@ -38,6 +38,16 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class _Held:
+    """A step that a person is asked about, as it was read: its place in its run and the entry that asks."""
+
+    head: Conversation
+    run: Run
+    task: Task
+    item: Attention
+
+
+@dataclass(frozen=True)
 class Resolving:
     """The use case of resolving a step."""
 
@@ -54,6 +64,9 @@ class Resolving:
         for _ in range(MOST_TRIES):
             obj = self.shelf.find(place, KIND, name)
             promised = _promise(place, obj, stated)
+            with self.shelf.reading(obj):
+                held = self._held(obj, stated.step)
+            # The step before the receipt: an equal call that resolves it in between is then seen as what it is.
             receipt = promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
             if receipt is not None:
                 manifest = self.shelf.manifest(obj)
@@ -61,7 +74,9 @@ class Resolving:
                 return Outcome(first, manifest.spec, replayed=True)
             try:
                 with self.shelf.reading(obj):
-                    shown = self._resolve(obj, stated, place.caller, promised)
+                    if held is None:
+                        self._refuse(obj, stated.step)
+                    shown = self._resolve(obj, held, stated, place.caller, promised)
             except ConditionFailed as lost:
                 log.info("run %s is looked at again: %s", name, lost)
                 continue
@@ -69,19 +84,16 @@ class Resolving:
             return Outcome(shown, self.shelf.spec(obj))
         raise contested(KIND, name)
 
-    def _resolve(self, obj: Object, stated: Stated, by: str, promised: Promise) -> Object:
+    def _resolve(self, obj: Object, held: _Held, stated: Stated, by: str, promised: Promise) -> Object:
         journal, now = self.shelf.journal, self.shelf.clock.now()
-        head = head_of(journal, obj)
-        run = journal.run(head.run) if head.run else None
-        task, item = self._held(obj, head, run, stated.step)
-        if run is None or task is None or item is None:
-            self._refuse(obj, head, stated.step)
+        run, task = held.run, held.task
         _check_result(stated, task)
         said = Resolution(
-            task.attempt, Statement(stated.outcome), by, now, item.what, self._result(obj, stated)
+            task.attempt, Statement(stated.outcome), by, now, held.item.what, self._result(obj, stated)
         )
         status = self._status(obj, resolve(run, task.key))
         shown = replace(obj, status=status, version=next_version(obj.version, now))
+        head = held.head
         room = journal.sandbox(head.sandbox) if head.sandbox else None
         compute = metering.total(room, now) if room else head.compute
         answered = replace(shown, status=live_status(status, head, run.spent, compute))
@@ -90,22 +102,22 @@ class Resolving:
         journal.resolutions.resolve(run, task, said, receipt, shows)
         return shown
 
-    def _held(
-        self, obj: Object, head: Conversation, run: Run | None, step: str
-    ) -> tuple[Task | None, Attention | None]:
+    def _held(self, obj: Object, step: str) -> _Held | None:
         """The step of that name, if a person is asked what became of it."""
+        head = head_of(self.shelf.journal, obj)
+        run = self.shelf.journal.run(head.run) if head.run else None
         if run is None or head.stop is not None or finished(obj):
-            return None, None
+            return None
         tasks = self.shelf.journal.tasks(run.uid, [item.task for item in run.attention])
         for item in run.attention:
             task = tasks.get(item.task)
             if task is not None and task.key in run.open and name_of(run, task) == step:
-                return task, item
-        return None, None
+                return _Held(head, run, task, item)
+        return None
 
-    def _refuse(self, obj: Object, head: Conversation, step: str) -> NoReturn:
+    def _refuse(self, obj: Object, step: str) -> NoReturn:
         """Says why a step cannot be resolved."""
-        name = obj.key.name
+        name, head = obj.key.name, head_of(self.shelf.journal, obj)
         found = next((pair for pair in self._steps(head, step)), None)
         if found is None:
             message = (

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from nodus_core.providers.posting import Answer, ConnectionFailure, Timeouts
+from nodus_core.providers.posting import Answer, ConnectionFailure, NeverSendable, Timeouts
 
 LARGEST_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer: 16 MiB of reply (FLD-06), with room for what escapes add."""
@@ -94,6 +94,8 @@ class SdkSender:
         except (self._connection_error, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
             raise ConnectionFailure(cause, sent=not isinstance(cause, _UNSENT)) from error
+        except httpx2.InvalidURL as error:
+            raise ConnectionFailure(NeverSendable(f"its address is none: {error}"), sent=False) from error
         return Answer(response.status_code, response.headers, response.content)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from nodus_core.inference.target import Target, Wire
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request
 from nodus_core.kernel.ids import digest
 from nodus_core.providers.credentials import Credential, Credentials, OwnKeyNetwork
-from nodus_core.providers.posting import Answer, ConnectionFailure, Sender, Timeouts
+from nodus_core.providers.posting import Answer, ConnectionFailure, NeverSendable, Sender, Timeouts
 from nodus_core.providers.verdicts import Scene, connection_error, error_inside, status_error, unreadable
 
 if TYPE_CHECKING:
@@ -118,11 +118,21 @@ def _make_own_sender(
 def _make_sender(
     wire: Wire, credential: Credential, timeouts: Timeouts, transport: "PublicTransport | None" = None
 ) -> Sender:
+    """A sender to the credential's address. Raises `ConnectionFailure` for one that no client can be made for."""
+    make = _maker(wire)
+    try:
+        return make(credential, timeouts, transport)
+    except Exception as error:
+        why = f"no client can be made for its base address ({type(error).__name__}: {error})"
+        raise ConnectionFailure(NeverSendable(why), sent=False) from error
+
+
+def _maker(wire: Wire) -> "Callable[[Credential, Timeouts, PublicTransport | None], Sender]":
     # Imported here, because the two SDKs take seconds to import and a call needs one of them at most.
     if wire == "anthropic":
         from nodus_core.providers.anthropic_sdk import anthropic_sender  # noqa: PLC0415
 
-        return anthropic_sender(credential, timeouts, transport)
+        return anthropic_sender
     from nodus_core.providers.openai_sdk import openai_sender  # noqa: PLC0415
 
-    return openai_sender(credential, timeouts, transport)
+    return openai_sender
