@@ -7,7 +7,7 @@ CLOUD  := .state/venv/bin/python -m localstack
 QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wildcard tests/crash/test_*.py)
 DEPLOYED := tests/integration tests/e2e
 # Seconds for each of the two, so that CI ends within 25 minutes on two cores.
-QUICK_S    ?= 420
+QUICK_S    ?= 540
 DEPLOYED_S ?= 690
 # Kills of `make crash`.
 KILLS ?= 60
