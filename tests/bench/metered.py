@@ -83,8 +83,8 @@ class MeteredPayloads(MemoryPayloads):
         super().__init__()
         self._meter = meter
 
-    def put(self, scope: Scope, text: str) -> Text:
-        made = super().put(scope, text)
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
+        made = super().put(scope, text, head=head)
         if isinstance(made, Stored):
             self._meter.add(payload_puts=1)
         return made
