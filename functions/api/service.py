@@ -44,7 +44,7 @@ class Service:
             door=Door(Access(journal.writer), clock),
             agents=Definitions(shelf, ids, "Agent"),
             budgets=Budgets(shelf, ids),
-            secrets=Secrets(shelf, vault, ids),
+            secrets=Secrets(shelf, ids, vault=vault),
             admission=Admission(shelf, kicks.executions, schedules, ids),
             control=Control(shelf, kicks),
             messages=Messages(shelf, kicks),

@@ -50,7 +50,7 @@ STEPS: dict[str, list[Step]] = {
 def play(world: World, steps: list[Step], crash: CrashPoints) -> None:
     """The calls one after the other; whoever dies is not asked again."""
     journal = Journal(world.store, world.ids, crash)
-    secrets = Secrets(Shelf(journal, world.payloads, world.clock), world.vault, world.ids)
+    secrets = Secrets(Shelf(journal, world.payloads, world.clock), world.ids, vault=world.vault)
     for step in steps:
         try:
             step(secrets)

@@ -5,7 +5,6 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
 from nodus_core.conversations.definitions import Definitions
-from nodus_core.conversations.secrets import Secrets
 from nodus_core.resources.manifest import PLURALS, read_manifest
 from nodus_core.resources.status import success
 
@@ -20,7 +19,7 @@ def add(gate: Gate) -> None:
         _add_kind(gate, kind, cases)
 
 
-def _add_kind(gate: Gate, kind: str, cases: Definitions | Secrets) -> None:
+def _add_kind(gate: Gate, kind: str, cases: Definitions) -> None:
     service, plural = gate.service, PLURALS[kind]
     may_read, may_write = f"{plural}:read", f"{plural}:write"
 

@@ -36,7 +36,7 @@ def world_of(*steps: Step, crash: CrashOnce | None = None, vault: MemoryVault | 
 
 
 def keep(world: World, **data: str) -> Secrets:
-    secrets = Secrets(Shelf(world.outside, world.payloads, world.clock), world.vault, world.ids)
+    secrets = Secrets(Shelf(world.outside, world.payloads, world.clock), world.ids, vault=world.vault)
     secrets.apply(PLACE, Manifest("Secret", "anthropic-key", {"data": data or {"ANTHROPIC_API_KEY": KEY}}))
     return secrets
 

@@ -34,7 +34,8 @@ class Definitions:
     """Use cases of the objects of one kind. Each raises `Refusal`; a refusal has stored nothing.
 
     A kind that keeps something beside its objects says so by overriding `added`, `changed` and `removed`:
-    operations that go into the object's commit. They are asked anew for each try.
+    operations that go into the object's commit. They are asked anew for each try. One whose objects are made or
+    changed in another way, or not all shown, overrides `make`, `revise`, `patched`, `shown` and `clear`.
     """
 
     shelf: Shelf
@@ -62,11 +63,11 @@ class Definitions:
             receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
-                return Outcome(first, manifest.spec, created=True, replayed=True)
+                return Outcome(first, self.shown(manifest), created=True, replayed=True)
             if taken:
                 raise exists(self.kind, manifest.name)
             try:
-                return self._create(place, manifest, promised)
+                return self.make(place, manifest, promised)
             except ConditionFailed:
                 continue
         raise contested(self.kind, manifest.name)
@@ -77,8 +78,8 @@ class Definitions:
             old = self.shelf.journal.object(key_of(place, self.kind, manifest.name))
             try:
                 if old is None:
-                    return self._create(place, manifest, None)
-                return self.shelf.revise(old, manifest, *self.changed(old, manifest))
+                    return self.make(place, manifest, None)
+                return self.revise(old, manifest, exact=False)
             except ConditionFailed:
                 continue
         raise contested(self.kind, manifest.name)
@@ -87,9 +88,9 @@ class Definitions:
         """The object with a merge patch (NOD-471). `NotFound`, `Invalid`, `Conflict`."""
         for _ in range(MOST_TRIES):
             old = self.shelf.find(place, self.kind, name)
-            manifest = merged(self.shelf.manifest(old), place.project, patch)
+            manifest = self.patched(old, place, patch)
             try:
-                return self.shelf.revise(old, manifest, *self.changed(old, manifest), exact=True)
+                return self.revise(old, manifest, exact=True)
             except ConditionFailed:
                 continue
         raise contested(self.kind, name)
@@ -102,15 +103,34 @@ class Definitions:
                 self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *self.removed(old))
             except ConditionFailed:
                 continue
-            try:
-                self.shelf.payloads.delete_scope(scope_of(old))
-            except NodusError as error:
-                # No row names these texts any more; only the space that they take is left.
-                log.warning("texts of deleted %s %s (%s) are left over: %s", self.kind, name, old.uid, error)
+            self.clear(old)
             return old
         raise contested(self.kind, name)
 
-    def _create(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
+    def shown(self, manifest: Manifest) -> dict[str, Any]:
+        """The spec as it is answered."""
+        return manifest.spec
+
+    def patched(self, old: Object, place: Place, patch: Mapping[str, Any]) -> Manifest:
+        """What the merge patch makes of the object. Raises `Refusal` `Invalid`."""
+        return merged(self.shelf.manifest(old), place.project, patch)
+
+    def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
+        """One try of a change. Raises `Refusal`, and `ConditionFailed` when the object changed since."""
+        return self.shelf.revise(old, manifest, *self.changed(old, manifest), exact=exact)
+
+    def clear(self, old: Object) -> None:
+        """Removes what a deleted object has left where no commit reaches; it is deleted, whatever fails here."""
+        try:
+            self.shelf.payloads.delete_scope(scope_of(old))
+        except NodusError as error:
+            # No row names these texts any more; only the space that they take is left.
+            log.warning(
+                "texts of deleted %s %s (%s) are left over: %s", self.kind, old.key.name, old.uid, error
+            )
+
+    def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
+        """One try of a new object. Raises `ConditionFailed` when the name was taken meanwhile."""
         now = self.shelf.clock.now()
         uid = self.ids.fresh(self.kind.lower())
         obj = Object(

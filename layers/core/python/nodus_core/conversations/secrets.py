@@ -6,24 +6,25 @@ Changed values become another version beside the old one; the object's commit sa
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
+from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.promises import Promise
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, exists, key_of
+from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.journal.loose_values import left, loose, taken
 from nodus_core.journal.objects import next_version
-from nodus_core.journal.ports import Ids
+from nodus_core.journal.store import Operation
 from nodus_core.journal.vault import ValueGone, Vault, VaultPlace
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
 from nodus_core.kernel.objects import Object, ValueRef
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.document import canonical
-from nodus_core.resources.manifest import Manifest, merged
+from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.secret import sealed_digest
 
@@ -37,73 +38,33 @@ Values = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Secrets:
+class Secrets(Definitions):
     """Use cases of Secrets. Each raises `Refusal`; a refusal has changed nothing."""
 
-    shelf: Shelf
-    vault: Vault
-    ids: Ids
+    kind: str = KIND
+    vault: Vault = field(kw_only=True)
 
     def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
         """A new Secret. `AlreadyExists`, `Invalid` without values, `IdempotencyKeyConflict`, `Conflict`."""
-        key = key_of(place, KIND, manifest.name)
+        _required(manifest)
+        return super().create(place, manifest, promised)
+
+    def removed(self, old: Object) -> Sequence[Operation]:
+        """The note of its values: from this commit on no call can be made with them."""
+        return (left(old, self.shelf.clock.now()),)
+
+    def shown(self, manifest: Manifest) -> dict[str, Any]:
+        """Nothing: what may be written may not be read."""
+        return {}
+
+    def patched(self, old: Object, place: Place, patch: Mapping[str, Any]) -> Manifest:
+        """What the patch makes of it; one that changes values names every field."""
+        _check_complete(old, patch)
+        return super().patched(old, place, patch)
+
+    def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
+        """One try of a new Secret, its values first. `Invalid` without values."""
         values = _required(manifest)
-        for _ in range(MOST_TRIES):
-            # The name before the receipt: an equal call that takes both in between is then seen as what it is.
-            taken_name = self.shelf.journal.object(key) is not None
-            receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
-            if receipt:
-                return Outcome(
-                    promises.first_outcome(receipt, key, manifest), {}, created=True, replayed=True
-                )
-            if taken_name:
-                raise exists(KIND, manifest.name)
-            try:
-                return self._create(place, manifest, values, promised)
-            except ConditionFailed:
-                continue
-        raise contested(KIND, manifest.name)
-
-    def apply(self, place: Place, manifest: Manifest) -> Outcome:
-        """The Secret with the manifest's values, created when there is none; without `data` they stay.
-
-        `Invalid` for a new one without values, `Conflict`.
-        """
-        for _ in range(MOST_TRIES):
-            old = self.shelf.journal.object(key_of(place, KIND, manifest.name))
-            try:
-                if old is None:
-                    return self._create(place, manifest, _required(manifest), None)
-                return self._revise(old, manifest, exact=False)
-            except ConditionFailed:
-                continue
-        raise contested(KIND, manifest.name)
-
-    def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
-        """The Secret with a merge patch, which names every field when it changes values. `NotFound`, `Invalid`, `Conflict`."""
-        for _ in range(MOST_TRIES):
-            old = self.shelf.find(place, KIND, name)
-            _check_complete(old, patch)
-            manifest = merged(Manifest(KIND, name, {}, old.labels), place.project, patch)
-            try:
-                return self._revise(old, manifest, exact=True)
-            except ConditionFailed:
-                continue
-        raise contested(KIND, name)
-
-    def delete(self, place: Place, name: str) -> Object:
-        """Removes the Secret: from its commit on no call can be made with it. `NotFound`."""
-        for _ in range(MOST_TRIES):
-            old, now = self.shelf.find(place, KIND, name), self.shelf.clock.now()
-            try:
-                self.shelf.journal.objects.remove(old, now, left(old, now))
-            except ConditionFailed:
-                continue
-            self._reclaim(old)
-            return old
-        raise contested(KIND, name)
-
-    def _create(self, place: Place, manifest: Manifest, values: Values, promised: Promise | None) -> Outcome:
         now, uid, journal = self.shelf.clock.now(), self.ids.fresh("secret"), self.shelf.journal
         obj = Object(
             key=key_of(place, KIND, manifest.name),
@@ -122,15 +83,15 @@ class Secrets:
             receipt = promises.receipt_of(promised, obj, now) if promised else None
             journal.objects.create(obj, now, taken(obj), receipt=receipt)
         except ConditionFailed:
-            self._reclaim(obj)
+            self.clear(obj)
             raise
         return Outcome(obj, {}, created=True)
 
-    def _revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
+    def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """The Secret with other labels, other values, or both; the same ones change nothing."""
         values: Values | None = manifest.spec.get("data")
         if values is None or (old.value is not None and _digest(old, values) == old.value.digest):
-            return self.shelf.revise(old, replace(manifest, spec={}), exact=exact)
+            return super().revise(old, replace(manifest, spec={}), exact=exact)
         self.shelf.check_version(old, manifest)
         now = self.shelf.clock.now()
         try:
@@ -150,12 +111,12 @@ class Secrets:
         self.shelf.journal.objects.replace(old, new, now)
         return Outcome(new, {})
 
-    def _reclaim(self, obj: Object) -> None:
+    def clear(self, old: Object) -> None:
         """Removes the values of a Secret that is not, or no longer; what fails here the sweeper does."""
         try:
-            Reclaim(self.shelf.journal, self.vault, self.shelf.clock).reclaim(obj.uid)
+            Reclaim(self.shelf.journal, self.vault, self.shelf.clock).reclaim(old.uid)
         except NodusError as error:
-            log.warning("values of Secret %s are left over for the sweeper: %s", obj.uid, error)
+            log.warning("values of Secret %s are left over for the sweeper: %s", old.uid, error)
 
 
 def vault_place(obj: Object) -> VaultPlace:
