@@ -156,9 +156,9 @@ def message_from_record(record: Mapping[str, Any]) -> Message:
             raise ValueError(f"message record has role {role!r}; known are user, assistant, tools")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelRequest:
-    """One call.
+    """One call. Each is itself alone: to compare two would be to compare two whole conversations.
 
     `max_tokens` bounds the output tokens. `id_prefix` makes the ids of calls that come without a usable one:
     choose it from the round's position, so that a replay gives the same ids (FLD-01).

@@ -6,13 +6,17 @@ Assistant messages of the same provider go back as the very text that came (see 
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.wires import anthropic, openai
 from nodus_core.inference.wires.json_text import BadJson, check_nesting, mend_surrogates
+from nodus_core.inference.wires.memo import Memo
 
 __all__ = ["BadJson", "decode_reply", "encode_request"]
+
+_BODIES: Memo[bytes] = Memo()
 
 
 def encode_request(request: ModelRequest) -> bytes:
     """The exact body to send. Raises: ValueError for a conversation that is out of order."""
-    return anthropic.encode(request) if request.target.wire == "anthropic" else openai.encode(request)
+    encode = anthropic.encode if request.target.wire == "anthropic" else openai.encode
+    return _BODIES.of(request, None, lambda: encode(request))
 
 
 def decode_reply(request: ModelRequest, body: bytes) -> ModelReply:

@@ -1,16 +1,17 @@
-"""Texts made of the parts of a conversation, kept for as long as the part itself.
+"""What was made of a request and of the parts of its conversation, kept for as long as these themselves.
 
-Every round encodes the whole conversation anew, for its upper bound and to be sent, and only the end of it has
-changed: without this a run's rounds get dearer the longer it is (6 ms each for 200 KB).
+Every round encodes the whole conversation anew, and only the end of it has changed: without this a run's rounds get
+dearer the longer it is (6 ms each for 200 KB). A request's size is asked for its bound, its record and its usage, and
+its body is sent: it is encoded once.
 """
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from nodus_core.inference.exchange import AssistantMessage, ToolResult
+from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolResult
 
-Part = AssistantMessage | ToolResult
+Part = AssistantMessage | ToolResult | ModelRequest
 T = TypeVar("T")
 
 
