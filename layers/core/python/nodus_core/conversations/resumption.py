@@ -21,8 +21,6 @@ from nodus_core.kernel.objects import Resolution, Result, Task
 from nodus_core.kernel.states import Statement, TaskKind, TaskState
 from nodus_core.sandboxes.outcome import NEVER_BEGUN, told
 
-UNKNOWN_REPLY = "A person has said that this call was made; its reply is not known."
-
 CANCELED_TEXT = "A person has said that it did not happen. The run was cancelled before it was done again."
 
 
@@ -40,8 +38,6 @@ def resume(session: Session, tasks: Sequence[Task]) -> None:
         if task.kind is TaskKind.TOOL
     )
     session.record(Changes(settled=settled, again=taken, commands=rows))
-    # A model call that was claimed again is this worker's to make.
-    session.fresh |= {task.key for task in taken if task.kind is TaskKind.MODEL}
     if rows:
         commands.ring(session)
     return None
@@ -77,7 +73,9 @@ def ended(session: Session, task: Task) -> Task:
 
 def _replied(session: Session, task: Task, result: Result | None) -> Task:
     """A model call that happened: what the person gives as its reply is the turn's answer."""
-    text = (session.text(result.text) if result and result.text else "") or UNKNOWN_REPLY
+    if result is None or result.text is None:
+        raise CorruptRow(f"task {task.run}/{task.key}: a person has said that it happened, and gave no reply")
+    text = session.text(result.text)
     target = Selection.of(session.open_run).target
     session.transcript = None  # it is read with this reply
     return replace(
