@@ -26,6 +26,7 @@ from tests.property.ending import check_rest, read
 from tests.property.interleaving import Actor, every_schedule
 from tests.property.scenario import Call, Round, Scenario
 from tests.property.turmoil import LINE, Turmoil, lost_race
+from tests.property.watch import INVARIANTS
 
 ANSWER = Scenario(managed=False)
 COMMAND = Scenario(rounds=(Round(calls=(Call(),)),), managed=False)
@@ -167,19 +168,7 @@ THREES: dict[str, tuple[Scenario, tuple[Act, ...], tuple[str, ...]]] = {
 
 
 @pytest.mark.req(
-    *(
-        "INV-08",
-        "INV-10",
-        "INV-12",
-        "INV-16",
-        "INV-42",
-        "INV-43",
-        "INV-44",
-        "INV-46",
-        "INV-49",
-        "INV-50",
-        "INV-52",
-    ),
+    *INVARIANTS,
     *("NOD-045", "NOD-073", "FLD-12"),
 )
 @pytest.mark.parametrize("name", [*PAIRS, *THREES])

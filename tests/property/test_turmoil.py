@@ -17,6 +17,7 @@ from nodus_core.testing.faults import Fault
 from tests.property.ending import check_rest, outcome, read
 from tests.property.scenario import Scenario, scenarios
 from tests.property.turmoil import LINE, Turmoil, lost_race
+from tests.property.watch import INVARIANTS
 
 MOST_ATTEMPTS = 8
 
@@ -180,19 +181,7 @@ class RunInTurmoil(RuleBasedStateMachine):
 RunInTurmoil.TestCase.settings = EFFORT
 TestRunInTurmoil = pytest.mark.req(
     *("NOD-045", "NOD-073", "NOD-074", "NOD-085", "NOD-092", "NOD-127", "NOD-128", "NODQ-55"),
-    *(
-        "INV-08",
-        "INV-10",
-        "INV-12",
-        "INV-16",
-        "INV-42",
-        "INV-43",
-        "INV-44",
-        "INV-46",
-        "INV-49",
-        "INV-50",
-        "INV-52",
-    ),
+    *INVARIANTS,
     *("FLD-12", "NOD-180", "NOD-181", "NOD-189", "NOD-177", "NOD-178"),
 )(RunInTurmoil.TestCase)
 TestRunInTurmoil = pytest.mark.timeout(300)(TestRunInTurmoil)

@@ -11,6 +11,12 @@ from nodus_core.kernel.progress import booked
 from nodus_core.kernel.states import FINAL_TASKS, InputState, RunState, TaskState, TurnState, may_move
 from nodus_core.testing.memory_store import MemoryStore
 
+INVARIANTS = (
+    *("INV-08", "INV-10", "INV-12", "INV-16", "INV-42", "INV-43", "INV-44", "INV-46", "INV-49", "INV-50"),
+    "INV-52",
+)
+"""Rows of the orchestration catalogue that hold at every commit and in the end, whatever was played."""
+
 BATCH = 30
 """Calls of one message that one commit begins (`conversations.calls`)."""
 

@@ -1,10 +1,8 @@
 """What a run leaves in the journal and the payload store: its content once, and little beside it."""
 
 import random
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from nodus_core.access.door import Place
@@ -19,27 +17,11 @@ from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import exited
 from nodus_core.testing.world import NAMES, World
 
+from tests.bench.units import size
+
 CONTEXT = Context("agent", 1, "You are careful.", ModelChoice("Nodus"), max_tool_calls=2000)
 ALICE = Place(NAMES.org, NAMES.project, "alice")
 OUTPUT = 5 * 1024
-
-
-def size_of(value: Any) -> int:
-    """Bytes of an attribute's value as DynamoDB counts them."""
-    match value:
-        case None | bool():
-            return 1
-        case str():
-            return len(value.encode())
-        case int() | Decimal():
-            return (len(f"{value}") + 1) // 2 + 1
-        case Mapping():
-            items = cast("Mapping[str, Any]", value).items()
-            return 3 + sum(len(name) + size_of(item) + 1 for name, item in items)
-        case frozenset():
-            return sum(map(size_of, cast("frozenset[str]", value)))
-        case _:
-            return 3 + sum(size_of(item) + 1 for item in cast("Sequence[Any]", value))
 
 
 def rows_of(world: World) -> int:
@@ -47,8 +29,7 @@ def rows_of(world: World) -> int:
     store = world.store
     assert isinstance(store, MemoryStore)
     keys = {operation.key for commit in store.commits for operation in commit.operations}
-    rows = [row for key in keys if (row := store.get([key])[0]) is not None]
-    return sum(len(name) + size_of(value) for row in rows for name, value in row.items())
+    return sum(size(store.get([key])[0]) for key in keys)
 
 
 def outputs(world: World) -> list[str]:
