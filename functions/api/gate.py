@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from nodus_core.kernel.errors import Refusal
-from nodus_core.resources.manifest import API_VERSION
+from nodus_core.resources.kinds import API_VERSION
 
 from functions.api.call import Call
 from functions.api.errors import to_failure

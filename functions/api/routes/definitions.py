@@ -5,7 +5,8 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
 from nodus_core.conversations.definitions import Definitions
-from nodus_core.resources.manifest import PLURALS, read_manifest
+from nodus_core.resources.kinds import BY_NAME
+from nodus_core.resources.manifest import read_manifest
 from nodus_core.resources.status import success
 
 from functions.api.call import APPLY, JSON, MERGE, Call
@@ -20,8 +21,8 @@ def add(gate: Gate) -> None:
 
 
 def _add_kind(gate: Gate, kind: str, cases: Definitions) -> None:
-    service, plural = gate.service, PLURALS[kind]
-    may_read, may_write = f"{plural}:read", f"{plural}:write"
+    service, plural = gate.service, BY_NAME[kind].plural
+    may_read, may_write = BY_NAME[kind].permission("read"), BY_NAME[kind].permission("write")
 
     @gate.behind("GET", f"/{plural}", may_read)
     def list_all(place: Place, call: Call) -> Response[Any]:

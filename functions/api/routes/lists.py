@@ -9,7 +9,8 @@ from nodus_core.conversations.promises import Promise, promise
 from nodus_core.conversations.reading import PageOf
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.kernel.times import stamp
-from nodus_core.resources.manifest import API_VERSION, Manifest
+from nodus_core.resources.kinds import API_VERSION, BY_NAME
+from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.selectors import read_selector
 
 from functions.api.call import Call
@@ -22,7 +23,7 @@ def list_objects(service: Service, place: Place, call: Call, kind: str) -> Respo
     call.only("limit", "continue", "fieldSelector")
     selector = read_selector(call.query.get("fieldSelector"))
     page = service.reading.page(place, kind, call.limit(), call.query.get("continue"), selector)
-    return list_reply(f"{kind}List", page, {"resourceVersion": page.version})
+    return list_reply(BY_NAME[kind].list_name, page, {"resourceVersion": page.version})
 
 
 def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:

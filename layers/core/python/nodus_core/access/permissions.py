@@ -1,21 +1,15 @@
 """Permission words: `<plural>:read`, `<plural>:write`, and `*` for all (NODQ-96)."""
 
+from nodus_core.resources.kinds import BY_NAME, BY_PLURAL
+
 EVERYTHING = "*"
-PLURALS = (
-    "agents",
-    "agentruns",
-    "agentgroups",
-    "budgets",
-    "endpoints",
-    "environments",
-    "sandboxes",
-    "secrets",
-)
+PLURALS = (*BY_PLURAL, "agentgroups", "endpoints", "environments", "sandboxes")
+"""The kinds, and those that are to come: a key may be given for them already."""
 VERBS = ("read", "write")
 
-AGENTS_READ = "agents:read"
-AGENTRUNS_READ = "agentruns:read"
-AGENTRUNS_WRITE = "agentruns:write"
+AGENTS_READ = BY_NAME["Agent"].permission("read")
+AGENTRUNS_READ = BY_NAME["AgentRun"].permission("read")
+AGENTRUNS_WRITE = BY_NAME["AgentRun"].permission("write")
 
 
 def is_permission(word: str) -> bool:

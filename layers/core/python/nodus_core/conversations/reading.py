@@ -23,7 +23,7 @@ from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Sandbox, 
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.fields import is_name
-from nodus_core.resources.manifest import API_VERSION
+from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.selectors import Selector
 
 RUN = "AgentRun"

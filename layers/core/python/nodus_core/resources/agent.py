@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from nodus_core.resources.columns import AGE, NAME, REVISION, Column, Shown, dollars, joined, pick
 from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder
 from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
@@ -33,3 +34,20 @@ class AgentSpec(Spec):
     env: Env | None = None
     secrets: Secrets | None = None
     state: Literal["Stopped"] | None = None
+
+
+def _model(shown: Shown) -> str:
+    return str(pick(shown, "spec.model.name") or joined("spec.model.families")(shown))
+
+
+COLUMNS = (
+    NAME,
+    Column("Access", "spec.model.access", "Where inference comes from; managed Claude where it is not said."),
+    Column("Model", _model, "The model, or the families that may be chosen."),
+    Column("Run-Cap", dollars("spec.perRunMaxCostUSD"), "What one run may spend on models."),
+    Column("State", "spec.state", "Stopped: takes no new runs."),
+    REVISION,
+    AGE,
+    Column("Image", "spec.image", "Image of the sandboxes.", priority=1),
+    Column("Egress", "spec.network.egress.policy", "What commands may reach.", priority=1),
+)

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import LARGEST_COUNT
+from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick, preview
 from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
 
@@ -70,3 +71,24 @@ class AgentRunSpec(Spec):
                 if value is not None:
                     raise misplaced(field, "goes only with spec.group")
         return self
+
+
+def _latest_model(shown: Shown) -> str:
+    turns: list[Any] = pick(shown, "status.turns") or []
+    model = pick(turns[-1], "model") if turns else None
+    return str(model or pick(shown, "spec.model.name") or "")
+
+
+COLUMNS = (
+    NAME,
+    Column("Phase", "status.phase", "Queued, Running, Waiting, Succeeded, Failed or Cancelled."),
+    Column("Reason", "status.reason", "Why it waits or how it ended."),
+    Column("Model", _latest_model, "Model of the latest turn."),
+    Column("Cost", dollars("status.cost.totalUSD"), "What it has spent on models."),
+    Column("Cap", dollars("status.cost.limitUSD"), "What it may spend on models."),
+    AGE,
+    Column("Compute", dollars("status.cost.computeUSD"), "What its sandboxes have cost.", priority=1),
+    Column("Agent", "spec.agent", "The agent that works.", priority=1),
+    Column("Sandbox", "status.sandbox.phase", "Phase of its sandbox.", priority=1),
+    Column("Input", preview("spec.input"), "The beginning of the task.", priority=1),
+)

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from nodus_core.resources.columns import AGE, NAME, Column, dollars
 from nodus_core.resources.fields import Money, Spec
 
 
@@ -13,3 +14,16 @@ class BudgetSpec(Spec):
     limit_usd: Money = Field(alias="limitUSD")
     period: Literal["Total"] | None = None
     action: Literal["Block"] | None = None
+
+
+COLUMNS = (
+    NAME,
+    Column("Phase", "status.phase", "Whether there is room."),
+    Column("Limit", dollars("spec.limitUSD"), "What may be spent in all."),
+    Column("Spent", dollars("status.spentUSD"), "What was spent."),
+    Column("Reserved", dollars("status.reservedUSD"), "What calls under way may still spend."),
+    Column("Remaining", dollars("status.remainingUSD"), "What is left."),
+    AGE,
+    Column("Models", dollars("status.modelUSD"), "What models have cost.", priority=1),
+    Column("Compute", dollars("status.computeUSD"), "What sandboxes have cost.", priority=1),
+)

@@ -10,23 +10,12 @@ from pydantic import BaseModel, ValidationError
 
 from nodus_core.kernel.errors import MOST_CAUSES, Cause
 from nodus_core.kernel.ids import digest
-from nodus_core.resources.agent import AgentSpec
-from nodus_core.resources.agentrun import AgentRunSpec
-from nodus_core.resources.budget import BudgetSpec
 from nodus_core.resources.document import Written, bad, below, canonical
 from nodus_core.resources.fields import is_name
+from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.patch import merge
 from nodus_core.resources.refusals import invalid, refusal, suggestion
-from nodus_core.resources.secret import SecretSpec, sealed_digest
-
-API_VERSION = "nodus.dev/v1"
-PLURALS = {"Agent": "agents", "AgentRun": "agentruns", "Budget": "budgets", "Secret": "secrets"}
-SPECS: dict[str, type[BaseModel]] = {
-    "Agent": AgentSpec,
-    "AgentRun": AgentRunSpec,
-    "Budget": BudgetSpec,
-    "Secret": SecretSpec,
-}
+from nodus_core.resources.secret import sealed_digest
 
 _FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
 _WRITABLE = ("name", "namespace", "labels")
@@ -101,7 +90,7 @@ def merged(current: Manifest, project: str, patch: Mapping[str, Any]) -> Manifes
 
 def check_spec(kind: str, name: str, spec: dict[str, Any]) -> BaseModel:
     """The spec as its model. Raises `Refusal` `Invalid`, `PayloadTooLarge` or `ComingSoon`."""
-    model = SPECS[kind]
+    model = BY_NAME[kind].spec
     try:
         return model.model_validate(spec)
     except ValidationError as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from nodus_core.resources.columns import AGE, NAME, REVISION, Column, joined
 from nodus_core.resources.fields import SecretField, Spec, Str, problem
 
 MOST_FIELDS = 100
@@ -47,3 +48,11 @@ def sealed_digest(text: str, salt: str) -> str:
     Slow on purpose (scrypt: 16 MiB and some 50 ms for each guess), under a salt that no other text shares.
     """
     return hashlib.scrypt(text.encode(), salt=salt.encode(), n=2**14, r=8, p=1, dklen=32).hex()
+
+
+COLUMNS = (
+    NAME,
+    Column("Fields", joined("status.fields"), "Names of the fields; their values are never shown."),
+    REVISION,
+    AGE,
+)
