@@ -22,16 +22,18 @@ from pathlib import Path
 from localstack.processes import kill_below
 from localstack.testing import SCRIPTS, SETTINGS, TestCloud, discard, new_cloud
 from tests.crash.campaign import report
-from tests.crash.campaign.effects import Effects
-from tests.crash.campaign.ledger import Ledger, made_again, problems
+from tests.crash.campaign.effects import Effects, Outside
+from tests.crash.campaign.judging import made_again, problems
+from tests.crash.campaign.ledger import Ledger
 from tests.crash.campaign.machine import Machine
+from tests.crash.campaign.plans import plan
 from tests.crash.campaign.resuming import Resuming
-from tests.crash.campaign.runs import ALLOWED_S, Driver, plan
+from tests.crash.campaign.runs import ALLOWED_S, Driver
 
 OWN_SCRIPTS = Path(__file__).parent / "scripts"
-MOST_CLOUD_KILLS = 100
+MOST_CLOUD_KILLS = 50
 CLOUD_PART = 0.05
-"""Of all kills, those that take the whole cloud: one in twenty, and never more than a hundred."""
+"""Of all kills, those that take the whole cloud: one in twenty, and fifty at most, as each costs the time of ten."""
 
 RATES = {
     **{"dynamodb": 0.02, "s3": 0.05, "states": 0.1},
@@ -89,16 +91,16 @@ class Campaign:
         try:
             cloud.run("up")
             with Effects(cloud.state, self._folder / "effects") as effects, Resuming(cloud) as resuming:
-                self._disturb(cloud, resuming)
+                self._disturb(cloud, effects, resuming)
                 self._ledger.resumed = resuming.seconds
-                counts = effects.counts()
-            return self._judge(cloud, counts)
+                outside = effects.outside()
+            return self._judge(cloud, outside)
         finally:
             self._over.set()
             discard(cloud)
 
-    def _disturb(self, cloud: TestCloud, resuming: Resuming) -> None:
-        drivers = [Driver(cloud, self._over) for _ in range(self._at_once)]
+    def _disturb(self, cloud: TestCloud, effects: Effects, resuming: Resuming) -> None:
+        drivers = [Driver(cloud, effects, self._over) for _ in range(self._at_once)]
         drivers[0].prepare()
         threads = [threading.Thread(target=self._drive, args=(driver,)) for driver in drivers]
         machine = Machine(cloud, self._seed, RATES, resuming)
@@ -125,7 +127,7 @@ class Campaign:
         while number <= self._kills:
             time.sleep(self._dice.expovariate(1 / self._pause_s))
             resuming.active = [run.uid for run in self._ledger.runs if run.uid and run.ended_at is None]
-            fault = machine.kill_cloud(number) if number in whole else machine.next(number)
+            fault = machine.take_cloud(number) if number in whole else machine.next(number)
             if fault is None:
                 continue
             self._ledger.faults.append(fault)
@@ -156,9 +158,9 @@ class Campaign:
         )
         self._line.show(f"{done}; {text}")
 
-    def _judge(self, cloud: TestCloud, effects: dict[str, int]) -> int:
+    def _judge(self, cloud: TestCloud, outside: Outside) -> int:
         self._line.end()
-        found = problems(self._ledger, effects)
+        found = problems(self._ledger, outside)
         asked = report.asked(cloud.state.scripted)
         again = sum(made_again(asked.get(run.mark, [])) for run in self._ledger.runs)
         weather = report.by_itself(cloud.state.logs / "faults.log")

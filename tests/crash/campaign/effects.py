@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from localstack.paths import State
@@ -17,6 +18,30 @@ NAME = "effects"
 LOOK_S = 0.05
 WAIT_STEPS = 6000
 """Tenths of a second that a command waits for the file: longer than it ever takes, so that nothing stays for ever."""
+
+
+class Outside:
+    """What has happened: for each sandbox, its tokens in the order in which they were written."""
+
+    def __init__(self, files: Sequence[Sequence[str]]) -> None:
+        self._counts = Counter(token for file in files for token in file)
+        self._by_mark: dict[str, list[Sequence[str]]] = {}
+        for file in files:
+            if file:
+                self._by_mark.setdefault(mark_of(file[0]), []).append(file)
+
+    def count(self, token: str) -> int:
+        """How often this token was written."""
+        return self._counts[token]
+
+    def of(self, mark: str) -> Sequence[Sequence[str]]:
+        """What was written in each sandbox of the run with this mark."""
+        return self._by_mark.get(mark, [])
+
+
+def mark_of(token: str) -> str:
+    """The mark of the run whose effect a token stands for: what is in front of its first dot."""
+    return token.partition(".")[0]
 
 
 def effect(token: str, seconds: float) -> str:
@@ -48,9 +73,9 @@ class Effects:
         self._over.set()
         self._thread.join()
 
-    def counts(self) -> Counter[str]:
-        """How often each token was written."""
-        return Counter(word for file in self._folder.iterdir() for word in file.read_text().split())
+    def outside(self) -> Outside:
+        """What has happened until now."""
+        return Outside([file.read_text().split() for file in self._folder.iterdir()])
 
     def _work(self) -> None:
         while not self._over.wait(LOOK_S):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -25,18 +26,16 @@ class CloudJournal:
         """Who works on a line; None: nobody."""
         return self.row(f"conv#{line}", "head").get("line", {}).get("claimant")
 
-    def uncertain(self, run: RunRecord) -> list[Uncertain]:
-        """The commands that a parked run asks about."""
-        found: list[Uncertain] = []
-        for entry in run.status.get("unresolved", []):
-            task = self._task(run, entry["step"])
-            sandbox = str(task.get("sandbox", ""))
-            command = self.row(f"sb#{sandbox}", f"cmd#{task.get('run')}.{task.get('key')}")
-            place = self.row(f"sb#{sandbox}", "head")
-            found.append(
-                Uncertain(entry["step"], sandbox, str(command.get("state")), str(place.get("state")))
-            )
-        return found
+    def uncertain(self, run: RunRecord, entry: Mapping[str, str]) -> Uncertain:
+        """The command that an entry of a parked run's `status.unresolved` asks about."""
+        step = entry["step"]
+        task = self._task(run, step)
+        sandbox = str(task.get("sandbox", ""))
+        command = self.row(f"sb#{sandbox}", f"cmd#{task.get('run')}.{task.get('key')}")
+        place = self.row(f"sb#{sandbox}", "head")
+        token = next((token for token in run.tokens if f"{token} " in entry["input"]), "")
+        states = str(command.get("state")), str(place.get("state"))
+        return Uncertain(step, entry["since"], sandbox, *states, token)
 
     def _task(self, run: RunRecord, step: str) -> dict[str, Any]:
         """The task behind a step: the uncertain one in the place that its name gives."""

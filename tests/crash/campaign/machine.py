@@ -77,15 +77,26 @@ class Machine:
             return None  # what it was meant for has ended meanwhile
         return Fault(number, name, at, *done) if done else None
 
-    def kill_cloud(self, number: int) -> Fault:
-        """SIGKILL of every process of the cloud, sandboxes included; then it is started again."""
+    def take_cloud(self, number: int) -> Fault:
+        """The whole cloud goes away, killed or politely stopped, sandboxes included; then it is started again."""
         at, gone = time.time(), self._sandboxes()
         self._resuming.interrupted_all(at)
         self.wake()
-        ended = kill_marked(self._cloud.state.folder)
+        kind, how = self._dice.choice((("cloud killed", self._kill_all), ("cloud stopped", self._stop_all)))
+        about = how()
+        gone |= self._sandboxes()  # those that were just being started
         self._cloud.run("up")  # as a person would: what is due is looked at at once
         self.weather(self._rates)
-        return Fault(number, "cloud killed", at, f"{ended} processes", gone)
+        return Fault(number, kind, at, f"{about}; back after {time.time() - at:.0f} s", gone)
+
+    def _kill_all(self) -> str:
+        """SIGKILL of every process of the cloud."""
+        return f"{kill_marked(self._cloud.state.folder)} processes"
+
+    def _stop_all(self) -> str:
+        """`make down`, as a person would."""
+        self._cloud.run("down")
+        return "make down"
 
     def start(self) -> None:
         """Start what does not run, and let things go wrong again."""

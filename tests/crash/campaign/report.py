@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.crash.campaign.ledger import PROBLEMS, Fault, Ledger, RunRecord
+from tests.crash.campaign.judging import PROBLEMS
+from tests.crash.campaign.ledger import Fault, Ledger, RunRecord
 
 _MARK = re.compile(r"\[([0-9a-f]{8})\]")
 """Stands in front of each run's prompt."""
@@ -62,7 +63,6 @@ def table(
     counts = Counter(kind for _, kind, _ in found)
     runs = Counter(run.kind for run in ledger.runs)
     ends = Counter(run.phase for run in ledger.runs)
-    parked = sum(run.parked for run in ledger.runs)
     rows = [
         *_section("kills", Counter(fault.kind for fault in ledger.faults)),
         *_section("went wrong by itself", weather),
@@ -74,12 +74,30 @@ def table(
             _seconds(statistics.median(ledger.resumed) if ledger.resumed else None),
         ),
         ("seconds to resume, most", _seconds(max(ledger.resumed, default=None))),
-        ("parked, each checked", str(parked)),
+        *_section("messages", _messages(ledger.runs)),
+        ("runs parked, each checked", str(sum(run.parked for run in ledger.runs))),
+        *_section("commands asked about", _asked(ledger.runs)),
         ("managed model calls made again", str(again)),
         *((name, str(counts[name])) for name in PROBLEMS),
     ]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value:>7}" for name, value in rows)
+
+
+def _messages(runs: Iterable[RunRecord]) -> Counter[str]:
+    """Messages by what became of them."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        left = [entry["messageKey"] for entry in run.status.get("undelivered", [])]
+        for prompt in run.prompts[1:]:
+            end = "refused" if prompt.refused else "undelivered" if prompt.key in left else "read"
+            counts[end] += 1
+    return counts
+
+
+def _asked(runs: Iterable[RunRecord]) -> Counter[str]:
+    """Commands of unknown outcome by what the run was told of them."""
+    return Counter(each.outcome or "canceled" for run in runs for each in run.uncertain)
 
 
 def story(run: RunRecord, texts: Iterable[str], ledger: Ledger) -> str:
@@ -90,6 +108,9 @@ def story(run: RunRecord, texts: Iterable[str], ledger: Ledger) -> str:
         f"run {run.name} ({run.kind}), from {_clock(run.started_at)} to {_clock(end)}, {run.phase} {run.reason}"
     ]
     lines += [f"  wrong: {text}" for text in texts]
+    lines += [f"  {prompt.key}: turn {prompt.turn}, refused {prompt.refused}" for prompt in run.prompts[1:]]
+    lines += [f"  asked: {asked}" for asked in run.uncertain]
+    lines += [f"  {json.dumps(turn)}" for turn in run.status.get("turns", [])]
     lines += [f"  {json.dumps(step)}" for step in run.steps]
     lines += ["  what was done to the cloud meanwhile:", *(f"    {_fault(fault)}" for fault in around)]
     return "\n".join(lines)

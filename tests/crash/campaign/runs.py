@@ -1,155 +1,113 @@
-"""Runs of a campaign: what they do, and somebody who starts one, looks at it, perhaps cancels it, and waits."""
+"""Somebody who starts a run, looks at it, talks to it, perhaps cancels it, and waits for its end."""
 
 from __future__ import annotations
 
-import random
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-import httpx2
-from botocore.exceptions import BotoCoreError, ClientError
+from datetime import datetime
 
 from localstack.testing import TestCloud
-from tests.crash.campaign.effects import effect
+from tests.crash.campaign.door import Door, told
+from tests.crash.campaign.effects import Effects
 from tests.crash.campaign.journal import CloudJournal
-from tests.crash.campaign.ledger import FINAL, FINAL_STEPS, RunRecord, Uncertain
-from tests.integration.runs.person import SONNET, Person, manifest
+from tests.crash.campaign.ledger import FINAL, RunRecord
+from tests.crash.campaign.parks import Parks
+from tests.crash.campaign.plans import AGENTS, Plan, prompt
+from tests.crash.campaign.talks import Talk
+from tests.integration.runs.person import manifest
 
 ALLOWED_S = 900.0
 """Seconds within which a run must end, or ask, whatever is done to the cloud meanwhile."""
 
 LOOK_S = 1.0
-AGAIN = frozenset({429, 500, 502, 503, 504})
-"""Answers after which the same call is made again; a lost answer is as good as none."""
-
-AGENTS = {"campaign-fixed": {"model": SONNET}, "campaign-managed": {"model": {"access": "Nodus"}}}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run shall do. `cancel_after_s`: somebody cancels it then."""
-
-    kind: str
-    agent: str
-    words: str
-    pauses: tuple[float, ...]
-    cancel_after_s: float | None = None
-
-
-def plan(dice: random.Random) -> Plan:
-    """One of the kinds."""
-    kind = dice.choices(("in turn", "at once", "canceled"), (5, 3, 2))[0]
-    agent = dice.choice(sorted(AGENTS))
-    words = "At once, slowly:" if kind == "at once" or dice.random() < 0.3 else "In turn, slowly:"
-    pauses = tuple(dice.choice((0.0, 0.2, 1.0, 3.0, 8.0)) for _ in range(4))
-    return Plan(kind, agent, words, pauses, dice.uniform(0.0, 15.0) if kind == "canceled" else None)
 
 
 class Driver:
     """Takes runs from their creation to their end. Calls that get no answer are made again."""
 
-    def __init__(self, cloud: TestCloud, over: threading.Event) -> None:
-        self._person = Person(cloud)
-        self._journal = CloudJournal(cloud)
+    def __init__(self, cloud: TestCloud, effects: Effects, over: threading.Event) -> None:
+        self._door = Door(cloud, over)
+        self._parks = Parks(self._door, CloudJournal(cloud), effects, over)
         self._over = over
 
     def prepare(self) -> None:
         """Applies the agents."""
         for name, spec in AGENTS.items():
-            self._person.agent(name, **spec)
+            self._door.person.agent(name, **spec)
 
     def close(self) -> None:
-        self._person.http.close()
+        self._door.close()
 
     def drive(self, what: Plan, note: Callable[[RunRecord], None]) -> None:
         """One run. `note` is told of it before it is created."""
         mark = secrets.token_hex(4)
-        tokens = tuple(f"{mark}.{number}" for number in range(1, len(what.pauses) + 1))
-        lines = [f"$ {effect(token, pause)}" for token, pause in zip(tokens, what.pauses, strict=True)]
-        run = RunRecord(what.kind, f"campaign-{mark}", mark, tokens, time.time())
+        first = prompt(mark, "1", what.waves, what.pauses)
+        run = RunRecord(what.kind, f"campaign-{mark}", mark, [first], time.time(), what.keep_alive)
         note(run)
-        spec = {"agent": what.agent, "input": "\n".join((f"[{mark}] {what.words}", *lines))}
-        answer = self._call("POST", "agentruns", manifest("AgentRun", run.name, spec), key=mark)
+        spec = {"agent": what.agent, "input": first.text, "keepAlive": what.keep_alive}
+        if what.deadline_s is not None:
+            spec["deadline"] = f"{what.deadline_s}s"
+        answer = self._door.call("POST", "agentruns", manifest("AgentRun", run.name, spec), key=mark)
         if answer is None or answer.status_code != 201:
-            run.trouble.append(f"it was not created: {_told(answer)}")
+            run.trouble.append(f"it was not created: {told(answer)}")
             return
-        run.uid = answer.json()["metadata"]["uid"]
+        made = answer.json()
+        run.uid, first.turn = made["metadata"]["uid"], 1
+        if what.deadline_s is not None:
+            run.deadline = datetime.fromisoformat(made["spec"]["deadline"]).timestamp()
         self._follow(run, what)
 
     def _follow(self, run: RunRecord, what: Plan) -> None:
+        talk = Talk(self._door, run, what, lambda: self._cancel(run))
         while not self._over.wait(LOOK_S):
             age = time.time() - run.started_at
             self._look(run)
             if run.phase in FINAL:
                 self._finish(run)
                 return
-            if what.cancel_after_s is not None and age >= what.cancel_after_s and not run.cancel_accepted:
+            if what.cancel_after_s is not None and age >= what.cancel_after_s:
                 self._cancel(run)
-            if run.reason == "NeedsResolution" and not run.parked:
-                run.parked = True
-                run.uncertain = self._uncertain(run)
-                self._cancel(run)
+            if run.reason == "NeedsResolution":
+                self._parks.look(run)
+                if what.resolves:
+                    self._parks.resolve(run)
+                else:
+                    self._cancel(run)
+            talk.go_on()
             if age > ALLOWED_S:
                 return
 
     def _look(self, run: RunRecord) -> None:
-        answer = self._call("GET", f"agentruns/{run.name}")
+        answer = self._door.call("GET", f"agentruns/{run.name}")
         if answer is None:
             return
         if answer.status_code != 200:
-            run.trouble.append(f"it cannot be read: {_told(answer)}")
+            run.trouble.append(f"it cannot be read: {told(answer)}")
             return
-        run.status = answer.json()["status"]
-        steps = self._call("GET", f"agentruns/{run.name}/steps?limit=500")
-        if steps is not None and steps.status_code == 200:
-            run.steps = steps.json()["items"]
-            for step in run.steps:
-                if step["state"] in FINAL_STEPS:
-                    run.seen.setdefault(step["name"], step)
-
-    def _uncertain(self, run: RunRecord) -> list[Uncertain]:
-        """What the journal says of what the run asks about, as soon as there is a cloud to ask."""
-        while not self._over.wait(LOOK_S):
-            try:
-                return self._journal.uncertain(run)
-            except (BotoCoreError, ClientError):
-                continue
-        return []
+        steps = self._door.call("GET", f"agentruns/{run.name}/steps?limit=500")
+        if steps is not None and steps.status_code != 200:
+            run.trouble.append(f"its steps cannot be read: {told(steps)}")
+            steps = None
+        run.see(answer.json()["status"], steps and steps.json()["items"])
 
     def _finish(self, run: RunRecord) -> None:
         self._look(run)
         run.ended_at = time.time()
         if run.phase == "Succeeded":
-            answer = self._call("GET", f"agentruns/{run.name}/answer")
-            run.answer = answer.content.decode() if answer is not None and answer.status_code == 200 else None
+            answer = self._door.call("GET", f"agentruns/{run.name}/answer")
+            run.answers[len(run.turns)] = answer and answer.text
 
     def _cancel(self, run: RunRecord) -> None:
-        answer = self._call("POST", f"agentruns/{run.name}/cancel")
+        """Asks for it once, until that is answered; 200: it had finished, perhaps by a call whose answer was lost."""
+        if run.cancel_asked:
+            return
+        run.cancel_asked = True
+        answer = self._door.call("POST", f"agentruns/{run.name}/cancel")
         if answer is None:
             return
         if answer.status_code == 202:
             run.cancel_accepted = True
         elif answer.status_code != 200:
-            run.trouble.append(f"it was not canceled: {_told(answer)}")
-
-    def _call(
-        self, method: str, path: str, body: Any = None, *, key: str | None = None
-    ) -> httpx2.Response | None:
-        """The answer; None when the campaign is over."""
-        while not self._over.is_set():
-            try:
-                answer = self._person.call(method, path, body, idempotency_key=key)
-            except httpx2.HTTPError:
-                answer = None
-            if answer is not None and answer.status_code not in AGAIN:
-                return answer
-            self._over.wait(0.5)
-        return None
-
-
-def _told(answer: httpx2.Response | None) -> str:
-    return "no answer" if answer is None else f"{answer.status_code} {answer.text[:300]}"
+            run.trouble.append(f"it was not canceled: {told(answer)}")

@@ -58,7 +58,7 @@ def test_runs_end_right_and_nothing_happens_twice_while_aws_refuses(person: Pers
             assert ends[run.name] == "Succeeded", (SEED, run.status(), run.steps())
             assert tokens[-1] in run.answer()
             # What a command printed is there once, and what it did was done once.
-            assert [effects.counts()[token] for token in tokens] == [1] * len(tokens), SEED
+            assert [effects.outside().count(token) for token in tokens] == [1] * len(tokens), SEED
             charged_once(run)
     happened = by_itself(cloud.state.logs / LOG)
     print(f"SEED={SEED}", dict(happened))
@@ -76,10 +76,10 @@ def test_a_service_that_is_away_for_longer_than_anybody_is_patient_costs_time_on
     person.agent("patient", model=OPEN_MODEL, system=f"You are careful. {LONG}")
     with Effects(cloud.state, cloud.state.folder / f"effects-{service}") as effects:
         run, tokens = started(person, "patient", 0)
-        until(lambda: effects.counts()[tokens[0]], bool)
+        until(lambda: effects.outside().count(tokens[0]), bool)
         control.tell(cloud.state, do="storm", name=service, seconds=25)
         assert until_ended(run) == "Succeeded", run.steps()
-        assert [effects.counts()[token] for token in tokens] == [1] * len(tokens)
+        assert [effects.outside().count(token) for token in tokens] == [1] * len(tokens)
         charged_once(run)
 
 
