@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from nodus_core.conversations.worker import MOST_ROUNDS
 
 from tests.asl.arms import arms, taken
 from tests.asl.interpreter import FUNCTION, Answer, Raises, Returns, run, waits
@@ -55,8 +56,20 @@ def test_states_carry_ids_only_however_long_the_line_goes_on(waits: list[float])
     sizes = {len(data) for name, data in history.entered if name == "Advance"}
     assert len(history.entered) == 2 * 41 + 1
     assert len(sizes) == 2  # the first input has no outcome yet; all others are alike
-    # A round trip is 7 events, and lasts as long as an invocation: 25,000 are weeks of work.
     assert history.events <= 7 * 41 + 10
+
+
+def test_no_execution_reaches_the_events_that_it_may_have(waits: list[float]) -> None:
+    """However each of its rounds went: with every retry of both kinds, and a wait behind it."""
+    tried: list[Answer] = [Raises("Lambda.TooManyRequestsException")] * 6 + [Raises("Lambda.Unknown")] * 3
+    worst: list[Answer] = [*tried, Returns({"next": "soon", "at": "2020-01-01T00:00:00.000Z"})]
+    one, two = (
+        run(TEXT, "Advance", [*worst * rounds, Returns({"next": "rest"})], ORDER, waits) for rounds in (1, 2)
+    )
+    assert (one.status, two.status) == ("SUCCEEDED", "SUCCEEDED")
+    round_trip = two.events - one.events
+    assert round_trip == 36
+    assert one.events + round_trip * MOST_ROUNDS < 0.9 * 25_000
 
 
 def test_no_cycle_avoids_the_function() -> None:

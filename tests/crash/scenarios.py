@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.worker import MOST_ROUNDS
 from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelRequest, Usage
 from nodus_core.journal.codec import from_row
@@ -96,6 +97,14 @@ def long_command(crash: CrashPoints | None) -> World:
             daemon.known = {name: exited("done\n") for name in daemon.known}
 
     whenever(world, lambda: (world.clock.now() - started).total_seconds() > 45, finish)
+    return world
+
+
+def handed_over(crash: CrashPoints | None) -> World:
+    """An execution that has gone round as often as one may: the line goes on in its next one."""
+    world = World(plays([LOOK, ANSWER]), lambda kind, request: exited("out\n"), crash=crash)
+    world.admit()
+    world.has_gone_round(MOST_ROUNDS)
     return world
 
 
@@ -380,6 +389,7 @@ SCENARIOS = [
         cancelled,
         cancelled_before_work,
         long_command,
+        handed_over,
         lost_start,
         lost_between,
         known_to_be_lost,

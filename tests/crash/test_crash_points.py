@@ -11,7 +11,18 @@ PLACES = [(scenario, point, passing) for scenario in SCENARIOS for point, passin
 def test_the_scenarios_pass_every_commit_of_a_line() -> None:
     commits = {point.rpartition(".")[0] for _, point, _ in PLACES}
     assert commits >= {
-        *("kick", "take", "rest", "open-turn", "finish-turn", "end", "close", "purge", "remove-object"),
+        *(
+            "kick",
+            "take",
+            "rest",
+            "hand-over",
+            "open-turn",
+            "finish-turn",
+            "end",
+            "close",
+            "purge",
+            "remove-object",
+        ),
         *("again", "request-sandbox", "issue-code", "note-task", "replace-sandbox", "release-sandbox"),
         *("sandbox-gone", "disown-sandbox", "claim", "record", "retake", "cut"),
         *("want-command", "cancel-command", "withdraw-command", "cool", "return-inputs", "stop"),

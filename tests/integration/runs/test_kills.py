@@ -3,11 +3,14 @@
 What has been recorded is never done again, and what was in flight goes on, is made again, or is asked about.
 """
 
+import json
 import signal
 from decimal import Decimal
+from typing import Any
 
 import boto3
 import pytest
+from nodus_core.conversations.worker import MOST_ROUNDS
 
 from tests.integration.runs.asked import requests
 from tests.integration.runs.machine import gate, room, send, workers
@@ -54,6 +57,34 @@ def test_a_worker_killed_in_a_model_call_is_replaced_and_the_call_made_again(per
     assert [step["attempt"] for step in run.steps() if step["name"] != second["name"]] == [1] * 5
 
 
+@pytest.mark.req("NOD-074", "NOD-088")
+def test_an_execution_that_has_gone_round_often_enough_is_followed_by_the_next(person: Person) -> None:
+    """Its worker dies as well: only who takes the line counts, and the call that died with it is made again."""
+    person.agent("long-lived")
+    run = person.start("long-lived", "Think between:\n$ echo x >> did\n$ cat did")
+    until(lambda: requests(person.cloud, run.mark), lambda asked: len(asked) == 2)
+    table = journal_of(person)
+    line = {"Key": {"pk": f"conv#{run.uid}", "sk": "head"}, "ReturnValues": "ALL_OLD"}
+    before = table.update_item(
+        **line,
+        UpdateExpression="SET #line.rounds = :most",
+        ExpressionAttributeNames={"#line": "line"},
+        ExpressionAttributeValues={":most": MOST_ROUNDS},
+    )["Attributes"]["line"]
+    send(workers(person.cloud, "line"), signal.SIGKILL)
+    run.succeeded()
+    after = table.get_item(Key=line["Key"], ConsistentRead=True)["Item"]["line"]
+    assert after["generation"] > before["generation"]
+    assert after["rounds"] < MOST_ROUNDS
+    machine = person.cloud.cloud.output("LineMachineArn")
+    executions = boto3.client("stepfunctions", **person.cloud.cloud.client_arguments())
+    first = executions.describe_execution(
+        executionArn=f"{machine.replace(':stateMachine:', ':execution:')}:{run.uid}-{before['generation']}"
+    )
+    assert (first["status"], json.loads(first["output"])["outcome"]) == ("SUCCEEDED", {"next": "rest"})
+    assert run.answer() == "x\n[exit code 0]"
+
+
 @pytest.mark.req("NOD-089", "NOD-090", "NOD-091", "NOD-044", "NOD-045", "FLD-05")
 def test_a_sandbox_killed_in_a_command_parks_the_run_until_it_is_canceled(person: Person) -> None:
     person.agent("homeless")
@@ -97,11 +128,16 @@ def test_a_link_cut_in_a_command_is_taken_up_again(person: Person) -> None:
     assert len(requests(person.cloud, run.mark)) == 3
 
 
+def journal_of(person: Person) -> Any:
+    """The journal's table."""
+    cloud = person.cloud.cloud
+    return boto3.resource("dynamodb", **cloud.client_arguments()).Table(cloud.output("TableName"))
+
+
 def hang_up(person: Person, sandbox: str) -> None:
     """Ends the WebSocket of a sandbox's bell from the gateway's side."""
     cloud = person.cloud.cloud
-    table = boto3.resource("dynamodb", **cloud.client_arguments()).Table(cloud.output("TableName"))
-    row = table.get_item(Key={"pk": f"sb#{sandbox}", "sk": "head"}, ConsistentRead=True)["Item"]
+    row = journal_of(person).get_item(Key={"pk": f"sb#{sandbox}", "sk": "head"}, ConsistentRead=True)["Item"]
     gateway = {
         **cloud.client_arguments(),
         "endpoint_url": f"{cloud.endpoint}/_aws/execute-api/{cloud.output('LinkApiId')}/{cloud.output('LinkApiStage')}",

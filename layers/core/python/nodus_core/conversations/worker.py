@@ -37,6 +37,10 @@ MOST_LOST_RACES = 20
 MOST_FAILURES = 3
 """Workers in a row that died without progress after which a line rests before it is tried again."""
 
+MOST_ROUNDS = 500
+"""Invocations of one execution, after which the line goes on in another one: an execution has at most 25,000 events,
+and one round with every retry leaves 36 of them behind."""
+
 FIRST_REST_S = 10.0
 LONGEST_REST_S = 600.0
 
@@ -62,6 +66,8 @@ class Worker:
         head, run, failed = taken
         if failed and head.line.failures >= MOST_FAILURES:
             return self._back_off(fence, head)
+        if head.line.rounds > MOST_ROUNDS:
+            return self._hand_over(fence)
         try:
             with Heartbeat(self.ports.journal.lines, fence, self.ports.clock):
                 return _work(self._session(fence, remaining, head, run))
@@ -102,6 +108,16 @@ class Worker:
             else:
                 return REST
         return REST  # the lease ends, and the sweeper looks again
+
+    def _hand_over(self, fence: Fence) -> Directive:
+        """Ends an execution before its events run out; the line's next one starts as after any rest."""
+        try:
+            self.ports.journal.lines.hand_over(fence, self.ports.clock.now())
+        except ConditionFailed as lost:
+            log.info("line %s was not handed over: %s", fence.conversation, lost)
+            return DONE
+        log.info("line %s goes on in its next execution after %s rounds", fence.conversation, MOST_ROUNDS)
+        return REST
 
     def _stuck(self, head: Conversation, failures: int) -> tuple[Operation, ...]:
         """Shows a person that the run does not go on; the log says why."""

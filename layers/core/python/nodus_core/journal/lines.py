@@ -1,7 +1,8 @@
 """Commits on a line: who works on it.
 
 kick ──► (execution starts) ──► take ──► renew … ──► rest
-  ▲                              ▲ the next taker of the same generation fences the one before
+  ▲                              ▲ │ the next taker of the same generation fences the one before
+  │                              │ └──► hand-over: the execution has gone round often enough
   └── a kick with a new generation fences everything older
 """
 
@@ -65,6 +66,7 @@ class Lines:
                 assign={
                     "line.generation": generation,
                     "line.lease_until": stamp(until),
+                    "line.rounds": 0,
                     **due(key.pk, until),
                 },
                 # The claimant stays: whoever is still named at the next taking has not let go, so it died.
@@ -103,7 +105,15 @@ class Lines:
         key = conversation_key(conversation.id)
         until = now + LEASE
         mark = conversation.steps + (run.seq if run else 0)
-        line = Line(fence.generation, fence.claimant, until, _failures(conversation.line, mark), mark)
+        before = conversation.line
+        line = Line(
+            generation=fence.generation,
+            claimant=fence.claimant,
+            lease_until=until,
+            failures=_failures(before, mark),
+            mark=mark,
+            rounds=before.rounds + 1,
+        )
         hold = Hold(fence.generation, fence.claimant)
         same_run = Absent("run") if run is None else Equals("run", run.uid)
         operations: list[Operation] = [
@@ -137,6 +147,22 @@ class Lines:
                 when=fence.on_conversation,
                 assign={"line.lease_until": stamp(until), **due(key.pk, until)},
                 remove=("outbox",),
+            ),
+        )
+
+    def hand_over(self, fence: Fence, now: datetime) -> None:
+        """The worker lets go for the line's next execution, which a kick starts at once: the row is marked for it.
+
+        What of `failures` there is stays. Condition: the fence holds. Raises `ConditionFailed`: it is another's.
+        """
+        key = conversation_key(fence.conversation)
+        self._writer.commit(
+            "hand-over",
+            Update(
+                key,
+                when=fence.on_conversation,
+                assign={"outbox": "line", **due(key.pk, now)},
+                remove=("line.claimant", "line.lease_until"),
             ),
         )
 

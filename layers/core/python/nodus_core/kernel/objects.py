@@ -89,7 +89,8 @@ class Line:
     `generation` names the execution and fences everything older; `claimant` is unique to one invocation.
     `claimant` is named until it lets go: one that the next taker finds has died. `failures` counts those in a
     row that died without progress (`mark` is the progress seen last), for the back-off of a line that keeps
-    dying; `kicks` counts kicks since the last taking.
+    dying; `kicks` counts kicks since the last taking; `rounds` counts the takings of this generation, each a
+    round of its execution.
     """
 
     generation: int
@@ -98,6 +99,7 @@ class Line:
     failures: int = 0
     mark: int = 0
     kicks: int = 0
+    rounds: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from nodus_core.conversations.waiters import Waiters
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.accounts import limiting, opening
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.keys import DUE_SHARDS
+from nodus_core.journal.keys import DUE_SHARDS, conversation_key
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as show
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import CrashPoints
-from nodus_core.journal.store import Store
+from nodus_core.journal.store import Present, Store, Transaction, Update
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.money import BUDGET, Account
@@ -191,6 +191,11 @@ class World:
         status = projection.stopping(obj.status, CANCELLED)
         shown = replace(obj, status=status, version=next_version(obj.version, now))
         self.outside.turns.stop(head, StopMarker(now, "alice", CANCELLED), show(shown, now))
+
+    def has_gone_round(self, rounds: int) -> None:
+        """The line's execution has called its function so many times."""
+        gone = Update(conversation_key("conv"), Present(), assign={"line.rounds": rounds})
+        self.store.commit(Transaction("gone-round", (gone,)), "gone-round")
 
     def is_parked(self) -> bool:
         """Whether nobody works on the run, and a person is asked what became of a step."""
