@@ -18,6 +18,10 @@ from nodus.errors import (
 FIRST_INTERVAL_SECONDS = 0.2
 LONGEST_INTERVAL_SECONDS = 2.0
 GROWTH = 1.3
+LONGEST_READ_SECONDS = 25.0
+# A read gets so long however little time is left: a wait of no time at all is a look, and one look is answered.
+FIRST_READ_SECONDS = 5.0
+LATER_READ_SECONDS = 1.0
 # A wait that has seen its object outlives a server that restarts, but not one that stays away this long.
 SERVER_AWAY_SECONDS = 120.0
 _PASSING = (
@@ -51,7 +55,7 @@ def poll(
         longest: the interval between two reads grows up to so many seconds.
 
     Raises:
-        WaitTimeoutError: not reached in time.
+        WaitTimeoutError: not reached in time, or not even read in it.
     """
     answered = clock()
     until = float("inf") if timeout is None else answered + timeout
@@ -59,11 +63,14 @@ def poll(
     seen: T | None = None
     while True:
         try:
-            seen = read(min(max(until - clock(), 1.0), 25.0))
+            least = FIRST_READ_SECONDS if seen is None else LATER_READ_SECONDS
+            seen = read(min(max(until - clock(), least), LONGEST_READ_SECONDS))
             answered = clock()
             if done(seen):
                 return seen
-        except _PASSING:
+        except _PASSING as error:
+            if seen is None and isinstance(error, OutcomeUnknownError) and clock() >= until:
+                raise WaitTimeoutError(f"{describe(None)}: {error.message}") from error
             if seen is None or clock() - answered > SERVER_AWAY_SECONDS:
                 raise
         left = until - clock()

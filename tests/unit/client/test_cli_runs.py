@@ -125,6 +125,14 @@ def test_a_wait_that_is_over_ends_with_1(started: Cli, server: FakeServer, condi
     assert output.err.startswith(f"Error (Timeout): {RUN} is Running after 0.0s, and ")
 
 
+@pytest.mark.req("NOD-483", "NODQ-73")
+def test_a_wait_that_is_over_before_anything_was_read_says_so(started: Cli, server: FakeServer) -> None:
+    server.faults.append(Fault("GET .*agentruns", times=100, lost=True))
+    output = started("wait", RUN, SUCCEEDED, "--timeout=10ms")
+    assert (output.code, output.out) == (1, "")
+    assert output.err.startswith(f"Error (Timeout): {RUN} was not read after 0.0s, and ")
+
+
 def test_a_wait_for_another_field_goes_on_after_the_end(started: Cli, server: FakeServer) -> None:
     the_run(server).end()
     condition = "--for=jsonpath={.status.sandbox.phase}=Gone"

@@ -126,6 +126,24 @@ def test_a_wait_does_not_outlive_a_server_that_stays_away_or_was_never_there() -
     assert times.clock() > 100
 
 
+@pytest.mark.req("NODQ-73")
+@pytest.mark.parametrize("timeout", [0, 3, 60, None])
+def test_a_wait_whose_first_read_is_not_answered_is_over_when_its_time_is(timeout: float | None) -> None:
+    """With time left it is not known whether there is anything to wait for."""
+    times = Times()
+
+    def unanswered(within: float) -> str:
+        times.sleep(within)
+        raise errors.OutcomeUnknownError("no answer came")
+
+    over = timeout is not None and timeout <= 25
+    with pytest.raises(
+        errors.WaitTimeoutError if over else errors.OutcomeUnknownError, match="no answer came"
+    ):
+        wait_for(times, unanswered, lambda _: True, timeout)
+    assert len(times.pauses) == 1
+
+
 def test_refusals_end_a_wait() -> None:
     def gone(_: float) -> str:
         raise errors.NotFoundError("gone", code=404)
