@@ -1,7 +1,11 @@
 """What sandboxes cost, and how much of their time is paid ahead.
 
-Prices: AWS Fargate on demand, Linux on x86, us-east-1, as published on https://aws.amazon.com/fargate/pricing/ in
-2025. Another place's or operator's prices are written here; a sandbox keeps those that it was asked for under.
+Prices: AWS Fargate on demand, Linux on x86, us-east-1 (https://aws.amazon.com/fargate/pricing/). Compared in November
+2026 with the lists of https://cloudburn.io/blog/aws-fargate-pricing (March 2026) and
+https://www.factualminds.com/blog/amazon-fargate-ecs-task-pricing-2026 (June 2026), not with AWS's own page. Metered
+alike but cheaper there: arm64 (a fifth less) and Spot. Not metered: a task's public IPv4 address (0.005 USD an hour)
+and data transfer. Another place's or operator's prices are written here; a sandbox keeps those that it was asked for
+under.
 """
 
 from collections.abc import Sequence
