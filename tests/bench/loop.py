@@ -22,7 +22,8 @@ from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.store import Store
 from nodus_core.kernel import projection
-from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Sandbox
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.link import Link

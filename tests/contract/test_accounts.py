@@ -18,9 +18,10 @@ from nodus_core.journal.store import Absent, Operation, Put, Store
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import Account, Purse
-from nodus_core.kernel.objects import Hold, Run, Task
+from nodus_core.kernel.objects import Hold, Run
 from nodus_core.kernel.progress import begin, settle
 from nodus_core.kernel.states import Guarantee, RunState, TaskKind, TaskState
+from nodus_core.kernel.tasks import Task
 from nodus_core.testing.clock import CountingIds, FakeClock
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -15,7 +15,8 @@ from nodus_core.journal.store import Absent, Put, Store
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import Account, Meter
-from nodus_core.kernel.objects import Conversation, Line, ObjectKey, Sandbox
+from nodus_core.kernel.objects import Conversation, Line, ObjectKey
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.text import Inline
 from nodus_core.testing.clock import CountingIds

@@ -16,7 +16,7 @@ from nodus_core.conversations.rounds import MOST_ATTEMPTS
 from nodus_core.inference import ModelOutcomeUnknown, ModelReply, ModelRequest, Target, UserMessage, Wire
 from nodus_core.inference.target import Prices
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request
-from nodus_core.kernel.objects import Task
+from nodus_core.kernel.tasks import Task
 from nodus_core.providers import Credential, Credentials, HttpModels, Timeouts
 from nodus_core.testing.scripted_sandbox import exited
 from nodus_core.testing.world import NAMES, World

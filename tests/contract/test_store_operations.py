@@ -19,8 +19,8 @@ from nodus_core.journal.store import (
     Transaction,
     Update,
 )
-from nodus_core.kernel.objects import Claim, PlannedCall, Result, Task, Usage
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.kernel.tasks import Claim, PlannedCall, Result, Task, Usage
 from nodus_core.kernel.text import Inline, Stored
 
 KEY = Key("p", "row")

@@ -8,7 +8,9 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import MOST_SANDBOXES
-from nodus_core.kernel.objects import ZERO, Command, Conversation, Object
+from nodus_core.kernel.money import ZERO
+from nodus_core.kernel.objects import Conversation, Object
+from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import (
     FINAL_TASKS,
     CommandState,

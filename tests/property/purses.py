@@ -20,9 +20,10 @@ from nodus_core.journal.store import Absent, Equals, Key, Put, Row, both
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import ZERO, Account
-from nodus_core.kernel.objects import Hold, Run, Task
+from nodus_core.kernel.objects import Hold, Run
 from nodus_core.kernel.progress import begin, fits, settle
 from nodus_core.kernel.states import Guarantee, RunState, TaskKind, TaskState
+from nodus_core.kernel.tasks import Task
 from nodus_core.testing.clock import CountingIds
 from nodus_core.testing.memory_store import MemoryStore
 

@@ -16,7 +16,8 @@ from nodus_core.journal.writer import stored
 from nodus_core.kernel import metering
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import ZERO, Account, Meter
-from nodus_core.kernel.objects import Conversation, Line, ObjectKey, Sandbox
+from nodus_core.kernel.objects import Conversation, Line, ObjectKey
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.text import Inline
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from nodus_core.kernel.objects import Task
 from nodus_core.kernel.states import Statement
+from nodus_core.kernel.tasks import Task
 from nodus_core.testing.faults import Fault
 
 from tests.property.ending import check_rest, outcome, read

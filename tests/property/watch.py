@@ -5,10 +5,12 @@ from typing import Any
 
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key, Row, Transaction
-from nodus_core.kernel.money import Account
-from nodus_core.kernel.objects import ZERO, Conversation, Run, Sandbox, Task
+from nodus_core.kernel.money import ZERO, Account
+from nodus_core.kernel.objects import Conversation, Run
 from nodus_core.kernel.progress import booked
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import FINAL_TASKS, InputState, RunState, TaskState, TurnState, may_move
+from nodus_core.kernel.tasks import Task
 from nodus_core.testing.memory_store import MemoryStore
 
 INVARIANTS = (

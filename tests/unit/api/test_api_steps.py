@@ -15,8 +15,9 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Put
 from nodus_core.journal.writer import stored
-from nodus_core.kernel.objects import Hold, Resolution, Result, Run, Task, Turn, Usage
+from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.states import Guarantee, RunState, Statement, TaskKind, TaskState, TurnState
+from nodus_core.kernel.tasks import Resolution, Result, Task, Usage
 from nodus_core.kernel.text import Inline
 from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_model import plays, says

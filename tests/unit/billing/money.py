@@ -6,7 +6,8 @@ from typing import Any
 from nodus_core.inference.exchange import Usage
 from nodus_core.journal.codec import from_row
 from nodus_core.kernel.money import Account
-from nodus_core.kernel.objects import Run, Sandbox
+from nodus_core.kernel.objects import Run
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.testing.scripted_model import Script, plays, says
 from nodus_core.testing.scripted_sandbox import Behaviour, exited
 

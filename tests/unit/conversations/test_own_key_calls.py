@@ -17,8 +17,8 @@ from nodus_core.inference.exchange import ModelRequest
 from nodus_core.inference.target import OwnKey
 from nodus_core.journal.vault import VaultPlace
 from nodus_core.kernel.errors import RetryableError
-from nodus_core.kernel.objects import Task
 from nodus_core.kernel.states import Guarantee, TaskState
+from nodus_core.kernel.tasks import Task
 from nodus_core.resources.manifest import Manifest
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.memory_vault import MemoryVault

@@ -6,7 +6,7 @@ import pytest
 from nodus_core.conversations.worker import Worker
 from nodus_core.kernel.errors import StoreUnavailable
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.objects import Command
+from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.testing.crash import Crash
 

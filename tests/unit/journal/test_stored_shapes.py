@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from nodus_core.journal.codec import SHAPE, from_row, to_row
 from nodus_core.journal.values import canonical
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import Conversation, Run, Task
+from nodus_core.kernel.objects import Conversation, Run
+from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import Inline, Stored, Text
 
 from tests.fixtures.journal.kinds import KINDS, barest, fullest

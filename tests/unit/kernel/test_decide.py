@@ -4,11 +4,13 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from nodus_core.kernel import decide as to
-from nodus_core.kernel.decide import Decision, Plan, View, decide
+from nodus_core.kernel import decisions as to
+from nodus_core.kernel.decide import Plan, View, decide
+from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.money import Meter
-from nodus_core.kernel.objects import Attention, Result, Run
+from nodus_core.kernel.objects import Attention, Run
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
+from nodus_core.kernel.tasks import Result
 
 from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, task, view
 

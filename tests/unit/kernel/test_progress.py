@@ -7,9 +7,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nodus_core.kernel.objects import ZERO, Attention, Result, Run, Task, Usage
+from nodus_core.kernel.money import ZERO
+from nodus_core.kernel.objects import Attention, Run
 from nodus_core.kernel.progress import begin, booked, fits, observations, recorded, resolve, settle
 from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskState
+from nodus_core.kernel.tasks import Result, Task, Usage
 
 from tests.unit.kernel.views import NOW, STOP, round_task, run, task
 

@@ -6,8 +6,9 @@ from decimal import Decimal
 
 import pytest
 from nodus_core.kernel import projection
-from nodus_core.kernel.objects import Attention, Turn, Usage
+from nodus_core.kernel.objects import Attention, Turn
 from nodus_core.kernel.states import TaskState, TurnState
+from nodus_core.kernel.tasks import Usage
 from nodus_core.kernel.text import Inline, Stored
 
 from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, task

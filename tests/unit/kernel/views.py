@@ -6,18 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from nodus_core.kernel.decide import Plan, View
-from nodus_core.kernel.objects import (
-    Conversation,
-    Line,
-    ObjectKey,
-    PlannedCall,
-    Result,
-    Run,
-    Sandbox,
-    StopMarker,
-    Task,
-)
+from nodus_core.kernel.objects import Conversation, Line, ObjectKey, Run, StopMarker
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import Guarantee, RunState, SandboxState, TaskKind, TaskState
+from nodus_core.kernel.tasks import PlannedCall, Result, Task
 from nodus_core.kernel.text import Inline
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

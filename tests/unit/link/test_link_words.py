@@ -12,7 +12,8 @@ from nodus_core.journal.store import Put, Transaction
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.objects import Conversation, Line, ObjectKey, Sandbox
+from nodus_core.kernel.objects import Conversation, Line, ObjectKey
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.link import Link

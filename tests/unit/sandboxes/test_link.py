@@ -15,7 +15,8 @@ from nodus_core.journal.store import Put, Transaction
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.objects import Command, Conversation, Line, ObjectKey, Sandbox
+from nodus_core.kernel.objects import Conversation, Line, ObjectKey
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import CommandState, SandboxState, TaskState
 from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nodus_core.journal.codec import to_row
 from nodus_core.journal.values import canonical
-from nodus_core.kernel.objects import Result
 from nodus_core.kernel.states import FINAL_TASKS, TaskState
+from nodus_core.kernel.tasks import Result
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.outcome import MOST_NUMBER, MOST_TEXT_BYTES, Outcome, outcome
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 from nodus_core.billing.slices import PLENTY
 from nodus_core.kernel.metering import held_until, spent
 from nodus_core.kernel.money import ZERO, Account, Meter
-from nodus_core.kernel.objects import Sandbox
+from nodus_core.kernel.sandboxes import Sandbox
 
 VCPU_HOUR = Decimal("0.04048")
 GB_HOUR = Decimal("0.004445")

@@ -11,10 +11,13 @@ from nodus_core.conversations.transcript import tool_results
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import CUT, Ask, is_up, room
+from nodus_core.kernel.decide import CUT, is_up, room
+from nodus_core.kernel.decisions import Ask
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import ZERO, Command, PlannedCall, Result, Task
+from nodus_core.kernel.money import ZERO
+from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.kernel.tasks import PlannedCall, Result, Task
 from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 

@@ -17,8 +17,9 @@ from nodus_core.conversations.session import Session
 from nodus_core.journal.ports import TaskReport
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
-from nodus_core.kernel.objects import Command, Result, Sandbox, Task
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, CommandState, SandboxState
+from nodus_core.kernel.tasks import Result, Task
 from nodus_core.kernel.text import Inline, Stored
 from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
 from nodus_core.sandboxes.tools import Order

@@ -6,7 +6,8 @@ from datetime import timedelta
 from nodus_core.conversations.session import Session
 from nodus_core.inference.target import Target
 from nodus_core.kernel import ids
-from nodus_core.kernel.objects import Cooling, Task
+from nodus_core.kernel.objects import Cooling
+from nodus_core.kernel.tasks import Task
 
 MOST_SPREAD_S = 30.0
 """Seconds over which those that have waited together come back at most."""

@@ -12,9 +12,9 @@ from nodus_core.billing.slices import lacking, slice_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import BUDGET_BLOCKED, NO_CREDITS, Session
 from nodus_core.conversations.turns import give_back, rest, wait_until
-from nodus_core.kernel.decide import Rest
-from nodus_core.kernel.money import BUDGET, Account, Purse
-from nodus_core.kernel.objects import ZERO, Run
+from nodus_core.kernel.decisions import Rest
+from nodus_core.kernel.money import BUDGET, ZERO, Account, Purse
+from nodus_core.kernel.objects import Run
 from nodus_core.kernel.progress import covered, fits
 
 UNDER_WAY_S = 5.0

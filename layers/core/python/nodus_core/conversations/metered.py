@@ -18,7 +18,7 @@ from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.money import BUDGET, Account, Meter
-from nodus_core.kernel.objects import Sandbox
+from nodus_core.kernel.sandboxes import Sandbox
 
 
 def opened(session: Session, sandbox: Sandbox) -> tuple[Sandbox, tuple[Operation, ...]] | Lacking:

@@ -15,8 +15,9 @@ from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import ENDED
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
-from nodus_core.kernel.objects import Command, Sandbox, Task
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
+from nodus_core.kernel.tasks import Task
 from nodus_core.sandboxes.tools import exec_order
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,9 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
 from nodus_core.kernel import metering, projection
 from nodus_core.kernel.errors import Refusal
-from nodus_core.kernel.money import BUDGET
-from nodus_core.kernel.objects import ZERO, Conversation, Object, Run, Sandbox, Turn
+from nodus_core.kernel.money import BUDGET, ZERO
+from nodus_core.kernel.objects import Conversation, Object, Run, Turn
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.fields import is_name

@@ -23,9 +23,10 @@ from nodus_core.journal.objects import projection as projected
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
-from nodus_core.kernel.objects import Attention, Conversation, Object, Resolution, Result, Run, Task
+from nodus_core.kernel.objects import Attention, Conversation, Object, Run
 from nodus_core.kernel.progress import resolve
 from nodus_core.kernel.states import Statement, TaskKind
+from nodus_core.kernel.tasks import Resolution, Result, Task
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.resolution import KIND as RESOLUTION

@@ -17,8 +17,8 @@ from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import is_up
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import Resolution, Result, Task
 from nodus_core.kernel.states import Statement, TaskKind, TaskState
+from nodus_core.kernel.tasks import Resolution, Result, Task
 from nodus_core.sandboxes.outcome import NEVER_BEGUN, told
 
 CANCELED_TEXT = "A person has said that it did not happen. The run was cancelled before it was done again."

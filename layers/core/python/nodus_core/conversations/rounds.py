@@ -29,10 +29,11 @@ from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.errors import ConditionFailed
-from nodus_core.kernel.objects import ZERO, Result, Task, Usage
+from nodus_core.kernel.money import ZERO
 from nodus_core.kernel.projection import MODEL_UNAVAILABLE as UNAVAILABLE
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.kernel.stopping import next_look
+from nodus_core.kernel.tasks import Result, Task, Usage
 from nodus_core.kernel.text import cut
 from nodus_core.kernel.times import stamp
 from nodus_core.sandboxes.tools import TOOLS

@@ -22,8 +22,9 @@ from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import NOT_OFFERED
 from nodus_core.kernel.errors import ConditionFailed
-from nodus_core.kernel.objects import ZERO, Result, Task
+from nodus_core.kernel.money import ZERO
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
+from nodus_core.kernel.tasks import Result, Task
 from nodus_core.resources.families import Family
 
 log = logging.getLogger(__name__)

@@ -20,12 +20,15 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection
-from nodus_core.kernel.decide import Decision, Plan, View, decide
+from nodus_core.kernel.decide import Plan, View, decide
+from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.errors import CorruptRow, Fenced
-from nodus_core.kernel.objects import Claim, Conversation, Object, Result, Run, Sandbox, Task, Turn
+from nodus_core.kernel.objects import Conversation, Object, Run, Turn
 from nodus_core.kernel.progress import begin, recorded, settle
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.stopping import is_overdue
+from nodus_core.kernel.tasks import Claim, Result, Task
 from nodus_core.kernel.text import Text
 
 BUDGET_BLOCKED = "BudgetBlocked"

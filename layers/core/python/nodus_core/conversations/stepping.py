@@ -11,8 +11,9 @@ from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, tok
 from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
-from nodus_core.kernel.objects import Conversation, Object, Run, Task
+from nodus_core.kernel.objects import Conversation, Object, Run
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
 from nodus_core.kernel.times import stamp
 

@@ -8,8 +8,8 @@ from nodus_core.conversations import calls, commands, metered, preparation
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
 from nodus_core.kernel import ids
-from nodus_core.kernel.objects import Task
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.tasks import Task
 
 UNPAID = "a Budget of the project does not cover the next period of its time"
 """Why the task was stopped."""

@@ -19,7 +19,8 @@ from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import Conversation, Task
+from nodus_core.kernel.objects import Conversation
+from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import Text
 
 SURPLUS = "Not run: a message may hold at most {most} calls. Call again in your next message if you need to."

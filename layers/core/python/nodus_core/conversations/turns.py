@@ -16,18 +16,11 @@ from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.journal.lines import LEASE
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection
-from nodus_core.kernel.decide import (
-    JOURNAL_FULL,
-    MOST_SANDBOXES,
-    NOT_OFFERED,
-    OUTPUT_LIMIT,
-    SANDBOX_LOST,
-    FinishTurn,
-    OpenTurn,
-    Rest,
-)
+from nodus_core.kernel.decide import JOURNAL_FULL, MOST_SANDBOXES, NOT_OFFERED, OUTPUT_LIMIT, SANDBOX_LOST
+from nodus_core.kernel.decisions import FinishTurn, OpenTurn, Rest
 from nodus_core.kernel.errors import CorruptRow
-from nodus_core.kernel.objects import Hold, Run, Sandbox, Turn
+from nodus_core.kernel.objects import Hold, Run, Turn
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut, preview

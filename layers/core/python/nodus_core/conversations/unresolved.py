@@ -2,7 +2,8 @@
 
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel import ids, projection
-from nodus_core.kernel.objects import Run, Task
+from nodus_core.kernel.objects import Run
+from nodus_core.kernel.tasks import Task
 
 
 def unresolved(journal: Journal, run: Run) -> list[projection.Status]:

@@ -23,8 +23,9 @@ from nodus_core.journal.fence import Fence
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as show
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import decide as to
+from nodus_core.kernel import decisions as to
 from nodus_core.kernel import projection
+from nodus_core.kernel.decide import decide
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Fenced, StoreUnavailable
 from nodus_core.kernel.objects import Conversation, Run
 
@@ -148,7 +149,7 @@ def _work(session: Session) -> Directive:
     lost = 0
     while True:
         try:
-            directive = _perform(session, to.decide(session.view()))
+            directive = _perform(session, decide(session.view()))
             lost = 0
         except ConditionFailed as race:
             lost += 1

@@ -22,20 +22,18 @@ from nodus_core.journal.store import Key, Row, Store
 from nodus_core.journal.turns import Turns
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import (
-    Command,
     Conversation,
     Cooling,
     Input,
     LooseValue,
     Object,
     ObjectKey,
-    Observation,
     Receipt,
     Run,
-    Sandbox,
-    Task,
     Turn,
 )
+from nodus_core.kernel.sandboxes import Command, Sandbox
+from nodus_core.kernel.tasks import Observation, Task
 from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")

@@ -16,7 +16,8 @@ from nodus_core.journal.keys import account_key, conversation_key, sandbox_key
 from nodus_core.journal.store import AtLeast, Check, Equals, Operation, Update, both
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.money import ZERO, Account, Meter
-from nodus_core.kernel.objects import Conversation, Sandbox
+from nodus_core.kernel.objects import Conversation
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 
 

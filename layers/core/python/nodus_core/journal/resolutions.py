@@ -8,9 +8,10 @@ from nodus_core.journal.lines import due
 from nodus_core.journal.receipts import remember
 from nodus_core.journal.store import Absent, Equals, Operation, Update, both
 from nodus_core.journal.writer import Writer
-from nodus_core.kernel.objects import Receipt, Resolution, Run, Task
+from nodus_core.kernel.objects import Receipt, Run
 from nodus_core.kernel.progress import resolve
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.tasks import Resolution, Task
 
 
 class Resolutions:

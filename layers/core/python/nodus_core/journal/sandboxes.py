@@ -11,20 +11,9 @@ from datetime import datetime
 from nodus_core.journal.codec import to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
-from nodus_core.journal.store import (
-    Absent,
-    Both,
-    Check,
-    Delete,
-    Either,
-    Equals,
-    OneOf,
-    Row,
-    Update,
-    both,
-)
+from nodus_core.journal.store import Absent, Both, Check, Delete, Either, Equals, OneOf, Row, Update, both
 from nodus_core.journal.writer import Writer
-from nodus_core.kernel.objects import Command
+from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Text
 from nodus_core.kernel.times import stamp

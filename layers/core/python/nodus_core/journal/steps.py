@@ -22,9 +22,11 @@ from nodus_core.journal.keys import (
 from nodus_core.journal.sandboxes import BOOKED
 from nodus_core.journal.store import Absent, Check, Equals, OneOf, Operation, Present, Put, Update, both
 from nodus_core.journal.writer import Writer, stored
-from nodus_core.kernel.objects import Command, Conversation, Run, Sandbox, Task
+from nodus_core.kernel.objects import Conversation, Run
 from nodus_core.kernel.progress import begin, observations, recorded, settle
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import TaskState
+from nodus_core.kernel.tasks import Task
 
 UNSETTLED = (TaskState.RUNNING.value, TaskState.PARKED.value, TaskState.UNCERTAIN.value)
 """States of an open task: `uncertain` is one while a person is asked what became of it."""

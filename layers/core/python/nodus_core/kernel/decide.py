@@ -15,9 +15,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids, metering
-from nodus_core.kernel.objects import Conversation, PlannedCall, Run, Sandbox, StopMarker, Task
+from nodus_core.kernel.decisions import (
+    Ask,
+    BookSandbox,
+    Close,
+    Cut,
+    Decision,
+    End,
+    Expire,
+    ExtendSandbox,
+    FinishTurn,
+    LetGo,
+    OpenTurn,
+    Place,
+    Release,
+    Rest,
+    Resume,
+    ReturnUnread,
+    Route,
+    RunSetup,
+    StartSandbox,
+    Watch,
+)
+from nodus_core.kernel.objects import Conversation, Run, StopMarker
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState, TaskState, TurnState
 from nodus_core.kernel.stopping import turn_state
+from nodus_core.kernel.tasks import Task
 
 MOST_CUT_REPLIES = 2
 """Replies in a row cut by the output limit after which the turn stops (FLD-03)."""
@@ -77,151 +101,6 @@ class View:
     sandbox: Sandbox | None = None
     overdue: bool = False
     unpaid: bool = False
-
-
-@dataclass(frozen=True)
-class OpenTurn:
-    number: int
-
-
-@dataclass(frozen=True)
-class StartSandbox:
-    """Request a sandbox, or go on waiting for the one that `task` requested."""
-
-    task: Task | None
-
-
-@dataclass(frozen=True)
-class RunSetup:
-    task: Task | None
-
-
-@dataclass(frozen=True)
-class Route:
-    """Choose the turn's model; with `task`, do the interrupted routing call again."""
-
-    task: Task | None
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Make a model call; with `task`, make the interrupted one again."""
-
-    round: int
-    task: Task | None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Begin calls of the last message that have not begun, or refuse them where the sandbox is gone."""
-
-    calls: tuple[PlannedCall, ...]
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Wait for calls that run in the sandbox."""
-
-    tasks: tuple[Task, ...]
-
-
-@dataclass(frozen=True)
-class Expire:
-    """The deadline has come: stop the conversation for it."""
-
-
-@dataclass(frozen=True)
-class ExtendSandbox:
-    """Pay for the next period of the sandbox's time, or stop it for want of money."""
-
-
-@dataclass(frozen=True)
-class LetGo:
-    """Wait until the sandbox, which was stopped for want of money, is gone."""
-
-    sandbox: Sandbox
-
-
-@dataclass(frozen=True)
-class BookSandbox:
-    """The sandbox is gone: book what its time has cost, and give back what was held for it."""
-
-    sandbox: Sandbox
-
-
-@dataclass(frozen=True)
-class Resume:
-    """Carry out what people have said of steps whose outcome was not known."""
-
-    tasks: tuple[Task, ...]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Settle what is open of a stopped run, once it has joined."""
-
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class FinishTurn:
-    """`ends`: the conversation takes no more input after this turn."""
-
-    state: TurnState
-    ends: bool
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class End:
-    """Stopped before or between turns: take no more input."""
-
-
-@dataclass(frozen=True)
-class ReturnUnread:
-    """Settle the inputs that the ended conversation has not read: none of them gets a turn any more."""
-
-
-@dataclass(frozen=True)
-class Release:
-    """Let the sandbox go and wait until it is gone."""
-
-    sandbox: str
-
-
-@dataclass(frozen=True)
-class Close:
-    """Nothing is left to do on this line."""
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Only an event from outside can move the line on; `reason` is the word that people see."""
-
-    reason: str
-
-
-Decision = (
-    OpenTurn
-    | StartSandbox
-    | RunSetup
-    | Route
-    | Ask
-    | Place
-    | Watch
-    | Expire
-    | ExtendSandbox
-    | LetGo
-    | BookSandbox
-    | Resume
-    | Cut
-    | FinishTurn
-    | End
-    | ReturnUnread
-    | Release
-    | Close
-    | Rest
-)
 
 
 def decide(view: View) -> Decision:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from decimal import ROUND_UP, Decimal
 
 from nodus_core.kernel.money import ZERO, Meter
-from nodus_core.kernel.objects import Sandbox
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 
 AHEAD = timedelta(minutes=1)

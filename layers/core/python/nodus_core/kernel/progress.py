@@ -6,9 +6,10 @@ from decimal import Decimal
 
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT
-from nodus_core.kernel.money import Purse
-from nodus_core.kernel.objects import ZERO, Attention, Observation, Run, Task, Usage
+from nodus_core.kernel.money import ZERO, Purse
+from nodus_core.kernel.objects import Attention, Run
 from nodus_core.kernel.states import FINAL_TASKS, RunState, TaskKind, TaskState
+from nodus_core.kernel.tasks import Observation, Task, Usage
 
 
 def begin(run: Run, tasks: Iterable[Task]) -> Run:

@@ -7,9 +7,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from nodus_core.kernel.objects import Attention, Conversation, Sandbox, StopMarker, Task, Turn
+from nodus_core.kernel.objects import Attention, Conversation, StopMarker, Turn
+from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import TurnState
 from nodus_core.kernel.stopping import CANCELLED, DEADLINE_EXCEEDED, turn_state
+from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import preview
 from nodus_core.kernel.times import stamp
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from nodus_core.kernel.objects import Command
+from nodus_core.kernel.sandboxes import Command
 
 MOST_PULLED_BYTES = 4 * 1024 * 1024
 """Bytes that the commands of one pull take in the answer of Lambda, which has at most 6 MB."""

@@ -15,7 +15,7 @@ from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.objects import Command, Sandbox
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, answer_size

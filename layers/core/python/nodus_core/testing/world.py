@@ -29,17 +29,10 @@ from nodus_core.journal.store import Present, Store, Transaction, Update
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.money import BUDGET, Account
-from nodus_core.kernel.objects import (
-    Conversation,
-    Input,
-    Line,
-    Object,
-    ObjectKey,
-    StopMarker,
-    Task,
-)
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, StopMarker
 from nodus_core.kernel.states import InputState, Statement
 from nodus_core.kernel.stopping import CANCELLED
+from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import read_resolution

@@ -1,0 +1,62 @@
+"""Frozen objects of sandboxes: their heads, and the commands that they are given."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from nodus_core.kernel.money import Meter
+from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.text import Text
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
+
+    `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
+    counts from `started_at`, when its task was asked for last, to `gone_at`.
+    """
+
+    id: str
+    conversation: str
+    state: SandboxState
+    enrol_hash: str
+    created_at: datetime
+    image: str
+    egress: str = "Deny"
+    token_hash: str | None = None
+    task: str | None = None
+    boot: str | None = None
+    connection: str | None = None
+    isolated: bool | None = None
+    guard: str | None = None
+    about: str | None = None
+    reason: str | None = None
+    wake: bool = False
+    started_at: datetime | None = None
+    gone_at: datetime | None = None
+    meter: Meter | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    """The log row of one effect in a sandbox: the truth between the line and the daemon.
+
+    `digest` fixes kind and request; `result` is the daemon's JSON, once `state` is `done`, and that of a long one is
+    without its output: `told` is the text that the model gets of it, stored once for this row and the step's. `limit_s` is the time in seconds after which a daemon that has said nothing is not believed to say anything any more.
+    """
+
+    sandbox: str
+    id: str
+    kind: str
+    request: Text
+    digest: str
+    state: CommandState
+    created_at: datetime
+    limit_s: int = 3600
+    boot: str | None = None
+    claimed_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: Text | None = None
+    told: Text | None = None
+    cancel: bool = False
+    wake: bool = False
