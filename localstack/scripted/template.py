@@ -4,7 +4,7 @@ An expression is a value and any number of filters behind `|`.
 
 Values:  `results[N].text`, `results[N].name`, `user`, `model`, `turn`, `match[N]`, `match['group']`
 Filters: `search('regex')` (its first group, or all that it found), `default('text')` when nothing was found,
-         `trim`, `first_line`, `last_line`
+         `trim`, `first_line`, `last_line`, `times('1000')` (that often, one behind the other)
 
 It is parsed as a Python expression and walked by hand: nothing but these forms is ever run.
 """
@@ -115,6 +115,8 @@ def _filter(name: str, arguments: list[str], value: str | None) -> str | None:
             return None if found is None else (found.group(1) if found.groups() else found.group())
         case "trim", []:
             return None if value is None else value.strip()
+        case "times", [number]:
+            return None if value is None else value * int(number)
         case "first_line" | "last_line", []:
             lines = (value or "").strip().splitlines()
             return lines[0 if name == "first_line" else -1] if lines else None

@@ -82,6 +82,12 @@ def _cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(ENVIRONMENT | {"NODUS_CONFIG": str(cloud.configuration)}, tmp_path)
 
 
+@pytest.fixture
+def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """The deployed local cloud."""
+    return _cloud(request, tmp_path)
+
+
 @pytest.fixture(params=["fake", pytest.param("cloud", marks=pytest.mark.integration)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Both servers, one after the other."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import httpx2
 import pytest
 import yaml
 
 from localstack.testing import TestCloud
-from tests.e2e.conftest import ENVIRONMENT, Place
+from tests.e2e.conftest import Place
 
 pytestmark = [pytest.mark.timeout(120, func_only=True), pytest.mark.integration]
 
@@ -27,11 +25,6 @@ BAD: list[tuple[str, str, int | None]] = [
     (RUN + "  input: Say hello.\n", "spec.agent", None),
     (RUN + "  agent: e2e-nobody\n  input: ' '\n", "spec.input", 6),
 ]
-
-
-@pytest.fixture
-def terminal(local_cloud: TestCloud, tmp_path: Path) -> Place:
-    return Place(ENVIRONMENT | {"NODUS_CONFIG": str(local_cloud.configuration)}, tmp_path)
 
 
 @pytest.fixture

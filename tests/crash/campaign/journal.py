@@ -15,8 +15,19 @@ class CloudJournal:
     """Reads of the deployed table; safe for one thread."""
 
     def __init__(self, cloud: TestCloud) -> None:
-        known = cloud.cloud
-        self._table = boto3.resource("dynamodb", **known.client_arguments()).Table(known.output("TableName"))
+        self._cloud = cloud
+        self._reached: tuple[str, str] | None = None
+        self._made: Any = None
+
+    @property
+    def _table(self) -> Any:
+        """Made anew only where a restart has moved the cloud: that costs as much as a hundred reads."""
+        known = self._cloud.cloud
+        reached = known.endpoint, known.access_key_id
+        if reached != self._reached:
+            resource = boto3.resource("dynamodb", **known.client_arguments())
+            self._reached, self._made = reached, resource.Table(known.output("TableName"))
+        return self._made
 
     def row(self, pk: str, sk: str) -> dict[str, Any]:
         """The row as it is; empty where there is none."""

@@ -49,6 +49,7 @@ class Machine:
 
     def __init__(self, cloud: TestCloud, seed: int, rates: dict[str, float], resuming: Resuming) -> None:
         self._cloud = cloud
+        self._journal = CloudJournal(cloud)
         self._dice = random.Random(seed)
         self._rates = rates
         self._resuming = resuming
@@ -183,7 +184,7 @@ class Machine:
 
     def _cut_link(self) -> Done | None:
         sandbox = self._any_sandbox()
-        row = CloudJournal(self._cloud).row(f"sb#{sandbox}", "head") if sandbox else {}
+        row = self._journal.row(f"sb#{sandbox}", "head") if sandbox else {}
         if "connection" not in row:
             return None
         cloud = self._cloud.cloud

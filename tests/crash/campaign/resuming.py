@@ -18,7 +18,8 @@ class Resuming:
     """Watches lines that were interrupted; `seconds` are the waits that are over. Use it as a context manager."""
 
     def __init__(self, cloud: TestCloud) -> None:
-        self._cloud = cloud
+        # One for each of the two threads.
+        self._asked, self._watched = CloudJournal(cloud), CloudJournal(cloud)
         self._waiting: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -37,7 +38,7 @@ class Resuming:
 
     def interrupted(self, line: str, at: float | None = None) -> None:
         """The worker of this line goes away now."""
-        claimant = CloudJournal(self._cloud).claimant(line)
+        claimant = self._asked.claimant(line)
         if claimant is not None:
             with self._lock:
                 self._waiting[line] = (time.time() if at is None else at, claimant)
@@ -55,7 +56,7 @@ class Resuming:
         while not self._over.wait(LOOK_S):
             for line, (since, claimant) in list(self._waiting.items()):
                 try:
-                    now = CloudJournal(self._cloud).claimant(line)
+                    now = self._watched.claimant(line)
                 except (BotoCoreError, ClientError, OSError):
                     break  # the cloud is away
                 if now != claimant:

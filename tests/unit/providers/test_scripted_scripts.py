@@ -28,6 +28,7 @@ CONTEXT = Context("say it", "m-1", 2, (VERSION,), {0: "all", 1: "one", "word": "
         ("results[5].text | default('none')", "none"),
         ("results[0].text | search('Perl') | default('no Perl')", "no Perl"),
         ("match[1]", "one"),
+        ("match[1] | times('3')", "oneoneone"),
         ("match['word']", "named"),
         ("user", "say it"),
         ("model", "m-1"),
