@@ -47,8 +47,9 @@ def test_ten_thousand_bytes_are_printed_whole_and_previewed_between_characters(t
 PYTHON = """
 import hashlib, nodus
 
-run = nodus.Client().agentruns.get({name!r})
-print(run.phase, hashlib.sha256(nodus.Client().agentruns.answer({name!r}).encode()).hexdigest())
+with nodus.Client() as client:
+    phase, answer = client.agentruns.get({name!r}).status.phase, client.agentruns.answer({name!r})
+print(phase, hashlib.sha256(answer.encode()).hexdigest())
 """
 
 

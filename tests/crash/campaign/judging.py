@@ -118,7 +118,7 @@ def _messages(run: RunRecord) -> Iterator[str]:
             yield f"{name} was refused and has turns {read}, undelivered {left[prompt.key]} times"
         elif prompt.turn is not None and read not in ([], [prompt.turn]):
             yield f"{name} was accepted as turn {prompt.turn} and has turns {read}"
-        elif prompt.turn is not None and prompt.key and len(read) + left[prompt.key] != 1:
+        elif run.ended_at and prompt.turn and prompt.key and len(read) + left[prompt.key] != 1:
             yield f"{name} was accepted; turns {read}, undelivered {left[prompt.key]} times"
     accepted = [prompt.turn for prompt in run.prompts if prompt.turn is not None]
     if accepted != list(range(1, len(accepted) + 1)):
