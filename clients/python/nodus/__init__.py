@@ -9,25 +9,44 @@
 """
 
 from nodus import errors
-from nodus._agents import ClaudeAgent, Family, GitSource, ModelAgent, Protocol, Source
-from nodus._client import Client
+from nodus._agentgroups import AgentGroups, AsyncAgentGroups
+from nodus._agentruns import AgentRuns, AsyncAgentRuns
+from nodus._agents import (
+    AsyncClaudeAgent,
+    AsyncModelAgent,
+    ClaudeAgent,
+    Family,
+    GitSource,
+    ModelAgent,
+    Protocol,
+    Source,
+)
+from nodus._client import AsyncClient, Client
 from nodus._egress import Egress
 from nodus._record import Record
-from nodus._resources import AgentRuns, Agents, Applied, Budgets, Resource, Secrets
-from nodus._runs import AgentRun
+from nodus._resources import Applied, AsyncResource, Resource
+from nodus._runs import AgentRun, AsyncAgentRun
 from nodus._version import __version__
+from nodus._watch import Event
 from nodus.errors import ApiError, NodusError, RunBlockedError, RunFailedError, WaitTimeoutError
 
 __all__ = [
+    "AgentGroups",
     "AgentRun",
     "AgentRuns",
-    "Agents",
     "ApiError",
     "Applied",
-    "Budgets",
+    "AsyncAgentGroups",
+    "AsyncAgentRun",
+    "AsyncAgentRuns",
+    "AsyncClaudeAgent",
+    "AsyncClient",
+    "AsyncModelAgent",
+    "AsyncResource",
     "ClaudeAgent",
     "Client",
     "Egress",
+    "Event",
     "Family",
     "GitSource",
     "ModelAgent",
@@ -37,7 +56,6 @@ __all__ = [
     "Resource",
     "RunBlockedError",
     "RunFailedError",
-    "Secrets",
     "Source",
     "WaitTimeoutError",
     "__version__",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal, NotRequired, Self, TypedDict, Unpack
+from typing import Any, Generic, Literal, NotRequired, Self, TypedDict, Unpack, cast
 
-from nodus._client import Client, default_client
+from nodus._client import AnyClient, AsyncClient, Client, default_client
 from nodus._egress import Egress
-from nodus._runs import AgentRun, answer_of, start_run
+from nodus._flow import Blocking, Concurrent, Flow, operation
+from nodus._resources import ResourceFlows
+from nodus._runs import AgentRun, AsyncAgentRun, RunT, answer_of, start_run
 
 Family = Literal["haiku", "sonnet", "opus", "fable"]
 Protocol = Literal["OpenAI", "Anthropic"]
@@ -33,30 +34,22 @@ class Source(TypedDict):
     git: GitSource
 
 
-class _Agent:
-    """What both ways to describe an agent share."""
+class AgentFlows(Generic[RunT]):
+    """What all ways to describe an agent share."""
 
-    def __init__(
-        self, name: str, spec: Mapping[str, Any] | None, *, project: str | None, client: Client | None
+    _run: type[RunT]
+
+    def _begin(
+        self, name: str, spec: Mapping[str, Any] | None, *, project: str | None, client: AnyClient | None
     ) -> None:
         self.name = name
         self._spec = spec
         self._project = project
         self._given_client = client
         self._applied = spec is None
-        self._lock = threading.Lock()
 
-    @classmethod
-    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> Self:
-        """An agent that exists already; none is created or changed (NOD-507).
-
-        Its runs are made in ``project``. The templates of project ``nodus`` are the exception: their runs are
-        made, and billed, in your configured project (NODQ-22).
-        """
-        agent = cls.__new__(cls)
-        own_project = None if project == TEMPLATE_PROJECT else project
-        _Agent.__init__(agent, name, None, project=own_project, client=client)
-        return agent
+    def _client(self) -> AnyClient:
+        return (self._given_client or default_client()).in_project(self._project)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -69,6 +62,7 @@ class _Agent:
             raise ValueError(f"agent {self.name} was named, not described")
         return {"metadata": {"name": self.name}, "spec": dict(self._spec)}
 
+    @operation
     def submit(
         self,
         prompt: str,
@@ -77,7 +71,7 @@ class _Agent:
         deadline: str | None = None,
         parallelism: int | None = None,
         name: str | None = None,
-    ) -> AgentRun:
+    ) -> Flow[RunT]:
         """Start a run and return its handle at once (NOD-512).
 
         Args:
@@ -95,7 +89,7 @@ class _Agent:
             OutcomeUnknownError: it is not known whether the run was created; the error's ``run`` is its handle.
         """
         client = self._client()
-        self._apply(client)
+        yield from self._apply(client)
         spec: dict[str, Any] = {"agent": self.name, "input": prompt}
         if keep_alive:
             spec["keepAlive"] = True
@@ -103,8 +97,9 @@ class _Agent:
             spec["deadline"] = deadline
         if parallelism is not None:
             spec["parallelism"] = parallelism
-        return start_run(client, self.name, spec, name)
+        return (yield from start_run(self._run, client, self.name, spec, name))
 
+    @operation
     def remote(
         self,
         prompt: str,
@@ -113,7 +108,7 @@ class _Agent:
         parallelism: int | None = None,
         name: str | None = None,
         timeout: float | None = None,
-    ) -> str:
+    ) -> Flow[str]:
         """Run to the end and return the answer (NOD-511).
 
         Args:
@@ -125,19 +120,55 @@ class _Agent:
             RunBlockedError: the run waits for a person.
             WaitTimeoutError: no answer in time.
         """
-        return answer_of(self.submit(prompt, deadline=deadline, parallelism=parallelism, name=name), timeout)
+        submitted = AgentFlows[RunT].submit(
+            self, prompt, deadline=deadline, parallelism=parallelism, name=name
+        )
+        return (yield from answer_of((yield from submitted), timeout))
 
-    def _client(self) -> Client:
-        return (self._given_client or default_client()).in_project(self._project)
-
-    def _apply(self, client: Client) -> None:
-        with self._lock:
+    def _apply(self, client: AnyClient) -> Flow[None]:
+        if self._applied:
+            return
+        lock = self.__dict__.setdefault("_lock", client.wire.lock())
+        yield lock.acquire
+        try:
             if not self._applied:
-                client.agents.apply(self.manifest)
+                yield from ResourceFlows.apply(client.agents, self.manifest)
                 self._applied = True
+        finally:
+            lock.release()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+class Agent(AgentFlows[AgentRun], Blocking):
+    """What the agents share whose runs are blocked for."""
+
+    _run = AgentRun
+
+    @classmethod
+    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> Self:
+        """An agent that exists already; none is created or changed (NOD-507).
+
+        Its runs are made in ``project``. The templates of project ``nodus`` are the exception: their runs are
+        made, and billed, in your configured project (NODQ-22).
+        """
+        agent = cls.__new__(cls)
+        agent._begin(name, None, project=None if project == TEMPLATE_PROJECT else project, client=client)
+        return agent
+
+
+class AsyncAgent(AgentFlows[AsyncAgentRun], Concurrent):
+    """What the agents share whose runs are awaited."""
+
+    _run = AsyncAgentRun
+
+    @classmethod
+    def from_name(cls, name: str, *, client: AsyncClient, project: str | None = None) -> Self:
+        """As of ``ClaudeAgent``; the client is yours to open and to close."""
+        agent = cls.__new__(cls)
+        agent._begin(name, None, project=None if project == TEMPLATE_PROJECT else project, client=client)
+        return agent
 
 
 class AgentSettings(TypedDict, total=False):
@@ -156,7 +187,34 @@ class AgentSettings(TypedDict, total=False):
     image: str | None
 
 
-class ClaudeAgent(_Agent):
+class ClaudeAccess(TypedDict, total=False):
+    """The arguments of a Claude agent that say which model it is on."""
+
+    families: Sequence[Family] | None
+    model: str | None
+    api_key_secret: str | None
+    api_key_field: str | None
+
+
+class ModelAccess(TypedDict):
+    """The arguments of another agent that say which model it is on."""
+
+    model: str
+    protocol: NotRequired[Protocol | None]
+    api_key_secret: NotRequired[str | None]
+    api_key_field: NotRequired[str | None]
+    base_url: NotRequired[str | None]
+
+
+class ClaudeArguments(ClaudeAccess, AgentSettings):
+    """All of them."""
+
+
+class ModelArguments(ModelAccess, AgentSettings):
+    """All of them."""
+
+
+class ClaudeAgent(Agent):
     """An agent on Claude: routed by Nodus, one fixed model of Nodus, or your own Anthropic key.
 
         agent = nodus.ClaudeAgent("helper", system="You are careful.", families=["haiku", "sonnet"])
@@ -202,21 +260,37 @@ class ClaudeAgent(_Agent):
         client: Client | None = None,
         **settings: Unpack[AgentSettings],
     ) -> None:
-        if families is not None and (model or api_key_secret):
-            raise ValueError("families restricts the router, which a fixed model or an own key does not use")
-        if isinstance(families, str):
-            raise TypeError(f"families must be a list: [{families!r}]")
-        chosen = {
-            "access": "BYOK" if api_key_secret else "OnDemand" if model else "Nodus",
-            "name": model or (OWN_KEY_MODEL if api_key_secret else None),
-            "families": None if families is None else list(families),
-            "apiKeySecret": api_key_secret,
-            "apiKeyField": _only_with(api_key_secret, "api_key_field", api_key_field),
-        }
-        super().__init__(name, _spec(chosen, settings), project=project, client=client)
+        access = ClaudeAccess(
+            families=families, model=model, api_key_secret=api_key_secret, api_key_field=api_key_field
+        )
+        self._begin(name, _spec(_claude(access), settings), project=project, client=client)
 
 
-class ModelAgent(_Agent):
+class AsyncClaudeAgent(AsyncAgent):
+    """``ClaudeAgent`` for asyncio: ``await agent.remote(…)``, ``run = await agent.submit(…)``.
+
+        async with nodus.AsyncClient() as client:
+            agent = nodus.AsyncClaudeAgent("helper", client=client, system="You are careful.")
+            print(await agent.remote("Use the shell to print the Python version"))
+
+    The client is yours to open and to close; the other arguments and the errors are those of ``ClaudeAgent``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: AsyncClient,
+        project: str | None = None,
+        **arguments: Unpack[ClaudeArguments],
+    ) -> None:
+        access, settings = _parted(arguments, ClaudeAccess)
+        self._begin(
+            name, _spec(_claude(cast("ClaudeAccess", access)), settings), project=project, client=client
+        )
+
+
+class ModelAgent(Agent):
     """An agent on a model of the Nodus catalogue, or on a provider of your own.
 
         agent = nodus.ModelAgent("researcher", model="openai/gpt-oss-20b", max_parallel_agents=8)
@@ -244,15 +318,66 @@ class ModelAgent(_Agent):
         client: Client | None = None,
         **settings: Unpack[AgentSettings],
     ) -> None:
-        chosen = {
-            "access": "BYOK" if api_key_secret else "OnDemand",
-            "name": model,
-            "protocol": _only_with(api_key_secret, "protocol", protocol),
-            "apiKeySecret": api_key_secret,
-            "apiKeyField": _only_with(api_key_secret, "api_key_field", api_key_field),
-            "baseURL": _only_with(api_key_secret, "base_url", base_url),
-        }
-        super().__init__(name, _spec(chosen, settings), project=project, client=client)
+        access = ModelAccess(
+            model=model,
+            protocol=protocol,
+            api_key_secret=api_key_secret,
+            api_key_field=api_key_field,
+            base_url=base_url,
+        )
+        self._begin(name, _spec(_model(access), settings), project=project, client=client)
+
+
+class AsyncModelAgent(AsyncAgent):
+    """``ModelAgent`` for asyncio; the client is yours to open and to close."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: AsyncClient,
+        project: str | None = None,
+        **arguments: Unpack[ModelArguments],
+    ) -> None:
+        access, settings = _parted(arguments, ModelAccess)
+        self._begin(
+            name, _spec(_model(cast("ModelAccess", access)), settings), project=project, client=client
+        )
+
+
+def _parted(arguments: Mapping[str, Any], access: type) -> tuple[dict[str, Any], AgentSettings]:
+    """The arguments that say which model, and the others."""
+    names = access.__annotations__.keys()
+    chosen = {name: value for name, value in arguments.items() if name in names}
+    others = {name: value for name, value in arguments.items() if name not in names}
+    return chosen, cast("AgentSettings", others)
+
+
+def _claude(access: ClaudeAccess) -> dict[str, Any]:
+    families, model, secret = access.get("families"), access.get("model"), access.get("api_key_secret")
+    if families is not None and (model or secret):
+        raise ValueError("families restricts the router, which a fixed model or an own key does not use")
+    if isinstance(families, str):
+        raise TypeError(f"families must be a list: [{families!r}]")
+    return {
+        "access": "BYOK" if secret else "OnDemand" if model else "Nodus",
+        "name": model or (OWN_KEY_MODEL if secret else None),
+        "families": None if families is None else list(families),
+        "apiKeySecret": secret,
+        "apiKeyField": _only_with(secret, "api_key_field", access.get("api_key_field")),
+    }
+
+
+def _model(access: ModelAccess) -> dict[str, Any]:
+    secret = access.get("api_key_secret")
+    return {
+        "access": "BYOK" if secret else "OnDemand",
+        "name": access["model"],
+        "protocol": _only_with(secret, "protocol", access.get("protocol")),
+        "apiKeySecret": secret,
+        "apiKeyField": _only_with(secret, "api_key_field", access.get("api_key_field")),
+        "baseURL": _only_with(secret, "base_url", access.get("base_url")),
+    }
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

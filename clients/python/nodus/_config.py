@@ -40,6 +40,10 @@ class Settings:
     org: str | None
     project: str
 
+    def in_project(self, project: str) -> Settings:
+        """The same for another project."""
+        return replace(self, project=project)
+
 
 @dataclass(frozen=True)
 class Configuration:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 
-@dataclass(frozen=True)
-class Egress:
+class Egress(NamedTuple):
     """The way out of a sandbox: nowhere, to named hosts, or to the public internet.
 
     Make it with ``Egress.deny()``, ``Egress.allow(["github.com"])`` or ``Egress.open()``.

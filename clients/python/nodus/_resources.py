@@ -1,229 +1,338 @@
-"""The objects of a project, kind by kind."""
+"""The objects of a project or an organization, kind by kind."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import quote
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nodus._flow import Blocking, Concurrent, Flow, Item, Stream, operation, stream
+from nodus._kinds import API_VERSION, Kind
+from nodus._pages import LARGEST_PAGE, PAGE_SIZE, Pages, items_of, version_of
 from nodus._record import Record
-from nodus._transport import APPLY_PATCH, MERGE_PATCH, Call, Reply
-from nodus.errors import NodusError
+from nodus._transport import APPLY_PATCH, MERGE_PATCH, Call, Reply, Transport
+from nodus._waiting import waiting
+from nodus._watch import Event, Snapshot, Watch
+from nodus.errors import ConditionMissedError, NodusError, NotFoundError
 
 if TYPE_CHECKING:
-    from nodus._client import Client
+    from nodus._client import AnyClient
 
-API_VERSION = "nodus.dev/v1"
-PAGE_SIZE = 100
-LARGEST_PAGE = 500
+Manifest = Mapping[str, Any] | Record
+"""An object as it is given: ``metadata`` with the name, and ``spec``; ``apiVersion`` and ``kind`` are filled in."""
 
 
-@dataclass(frozen=True)
-class Applied:
+class Applied(NamedTuple):
     """What an apply did: the object afterwards, and whether it is new."""
 
     object: Record
     created: bool
 
 
-class Resource:
-    """The objects of one kind in the client's project; every call may raise the errors of ``nodus.errors``."""
+class ResourceFlows:
+    """The objects of one kind; every call may raise the errors of ``nodus.errors``."""
 
-    kind: ClassVar[str]
-    plural: ClassVar[str]
-    _apply_may_repeat: ClassVar[bool]
-    """Whether an apply whose answer was lost may be sent again."""
-
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AnyClient, kind: Kind) -> None:
+        self.kind = kind
         self._client = client
 
     def path(self, name: str | None = None, below: str | None = None) -> str:
         """The path of the collection, of an object, or of something below an object."""
-        parts = [self.plural, *((name, below) if below else (name,) if name is not None else ())]
+        from urllib.parse import quote  # noqa: PLC0415 (`import nodus` does without it)
+
+        parts = [self.kind.plural, *((name, below) if below else (name,) if name is not None else ())]
         if any(part in {"", ".", ".."} for part in parts):
             raise NodusError(
                 f"{name!r} cannot be the name of an object: give its metadata.name", reason="Invalid"
             )
         tail = "/".join(quote(part or "", safe="") for part in parts)
+        if not self.kind.namespaced:
+            return f"/apis/{API_VERSION}/{tail}"
         return f"/apis/{API_VERSION}/namespaces/{quote(self._client.project, safe='')}/{tail}"
 
-    def get(self, name: str, *, within: float | None = None) -> Record:
+    @operation
+    def get(self, name: str, *, within: float | None = None) -> Flow[Record]:
         """Read one object.
 
         Args:
             name: its name.
             within: seconds after which the read gives up; ``None``: after its bounded tries.
         """
-        return self._record(Call("GET", self.path(name)), within)
+        return (yield from self._record(Call("GET", self.path(name)), within))
 
-    def create(self, name: str, spec: Mapping[str, Any]) -> Record:
-        """Create an object; a name that is taken raises ``AlreadyExistsError``."""
-        body = {**self._head(), "metadata": {"name": name}, "spec": dict(spec)}
+    @operation
+    def create(
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[Record]:
+        """Create an object; a name that is taken raises ``AlreadyExistsError``.
+
+        Args:
+            name: its name.
+            spec: what it shall be.
+            labels: words to select it by.
+            annotations: other words to keep with it.
+            dry_run: have it checked, and store nothing.
+        """
+        metadata: dict[str, Any] = {"name": name}
+        if labels is not None:
+            metadata["labels"] = dict(labels)
+        if annotations is not None:
+            metadata["annotations"] = dict(annotations)
+        body = self._whole({"metadata": metadata, "spec": dict(spec)})
         # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16).
-        return self._record(Call("POST", self.path(), body=body, repeatable=True))
+        call = Call("POST", self.path(), query=_dry(dry_run), body=body, repeatable=True)
+        return (yield from self._record(call))
 
-    def apply(self, manifest: Mapping[str, Any]) -> Applied:
+    @operation
+    def update(self, manifest: Manifest, *, dry_run: bool = False) -> Flow[Record]:
+        """Replace an object that exists by this one, such as one that was read and changed.
+
+        Its ``metadata.resourceVersion``, if it has one, must still be the object's.
+
+        Raises:
+            ConflictError: somebody has changed it in between: read it again, and repeat the change.
+            NotFoundError: there is no such object; ``apply`` would make it.
+        """
+        body = self._whole(manifest)
+        # The second try of a change at a given version would meet the version that the first one has made.
+        repeatable = not self.kind.costly and "resourceVersion" not in body["metadata"]
+        path = self.path(_name_of(body))
+        call = Call("PUT", path, query=_dry(dry_run), body=body, repeatable=repeatable)
+        return (yield from self._record(call))
+
+    @operation
+    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Flow[Applied]:
         """Create the object, or bring an existing one to this ``spec`` (NOD-009).
 
         Args:
             manifest: ``metadata`` with the name, and ``spec``; ``apiVersion`` and ``kind`` are filled in.
+            dry_run: have it checked, and store nothing.
 
         Raises:
             OutcomeUnknownError: the answer was lost, and sending it again could do more than sending it once.
         """
-        body = {**self._head(), **manifest}
-        name: str = body["metadata"]["name"]
+        body = self._whole(manifest)
         call = Call(
-            "PATCH", self.path(name), body=body, content_type=APPLY_PATCH, repeatable=self._apply_may_repeat
+            "PATCH",
+            self.path(_name_of(body)),
+            query=_dry(dry_run),
+            body=body,
+            content_type=APPLY_PATCH,
+            # An apply states the outcome; but one that was deleted in between would be made, and paid for, again.
+            repeatable=not self.kind.costly,
         )
-        reply = self._send(call)
+        reply = yield from self._send(call)
         return Applied(Record(reply.json()), created=reply.code == 201)
 
-    def patch(self, name: str, patch: Mapping[str, Any]) -> Record:
+    @operation
+    def patch(self, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> Flow[Record]:
         """Merge a JSON merge patch into an object, for example ``{"spec": {"maxParallelAgents": 0}}``."""
-        return self._record(Call("PATCH", self.path(name), body=dict(patch), content_type=MERGE_PATCH))
+        call = Call("PATCH", self.path(name), query=_dry(dry_run), body=dict(patch), content_type=MERGE_PATCH)
+        return (yield from self._record(call))
 
-    def delete(self, name: str) -> Record:
+    @operation
+    def delete(self, name: str, *, dry_run: bool = False) -> Flow[Record]:
         """Delete an object; what comes back is the object that is going, or a ``Status`` of success."""
-        return self._record(Call("DELETE", self.path(name)))
+        return (yield from self._record(Call("DELETE", self.path(name), query=_dry(dry_run))))
 
+    @stream
     def pages(
         self,
         *,
         field_selector: str | None = None,
+        label_selector: str | None = None,
         limit: int = PAGE_SIZE,
         name: str | None = None,
         below: str | None = None,
         position: str | None = None,
-    ) -> Iterator[Record]:
-        """The pages of a list, from a ``continue`` position on (NODQ-71)."""
-        query = {"limit": str(limit)} | ({"fieldSelector": field_selector} if field_selector else {})
-        while True:
-            asked = query | ({"continue": position} if position else {})
-            page = self._record(Call("GET", self.path(name, below), query=asked))
-            yield page
-            position = (page.get("metadata") or Record({})).get("continue")
-            if not position:
-                return
+    ) -> Stream[Record]:
+        """The pages of a list, from a ``continue`` position on (NODQ-71).
 
-    def list(self, *, field_selector: str | None = None) -> Iterator[Record]:
+        Raises:
+            ExpiredError: the position is too old; begin again.
+        """
+        query = {"limit": str(limit)} | _selectors(field_selector, label_selector)
+        pages = Pages(lambda query: self._read(query, name, below), query, position)
+        while (page := (yield from pages.next())) is not None:
+            yield Item(page)
+
+    @stream
+    def list(self, *, field_selector: str | None = None, label_selector: str | None = None) -> Stream[Record]:
         """All objects, page by page as they are used.
 
         Args:
             field_selector: for example ``spec.agent=hello-agent``; the server says which fields it takes.
+            label_selector: for example ``team=web,stage!=test``.
         """
-        for page in self.pages(field_selector=field_selector):
-            yield from page["items"]
+        query = {"limit": str(PAGE_SIZE)} | _selectors(field_selector, label_selector)
+        pages = Pages(self._read, query)
+        while (page := (yield from pages.next())) is not None:
+            for thing in items_of(page):
+                yield Item(thing)
 
-    def _head(self) -> dict[str, Any]:
-        return {"apiVersion": API_VERSION, "kind": self.kind}
-
-    def _send(self, call: Call, within: float | None = None) -> Reply:
-        return self._client.transport.send(call, within=within)
-
-    def _record(self, call: Call, within: float | None = None) -> Record:
-        return Record(self._send(call, within).json())
-
-
-class Agents(Resource):
-    """Agents: reusable definitions."""
-
-    kind = "Agent"
-    plural = "agents"
-    # An apply states the outcome, not a change: doing it twice does no more than once.
-    _apply_may_repeat = True
-
-
-class AgentRuns(Resource):
-    """Runs: one task each."""
-
-    kind = "AgentRun"
-    plural = "agentruns"
-    # A run that was deleted in between would be made, and paid for, a second time; apply keeps no key (FLD-16).
-    _apply_may_repeat = False
-
-    def cancel(self, name: str) -> Record:
-        """Ask an unfinished run to stop; a finished one stays as it is (NOD-045)."""
-        # Cancelling twice is cancelling once (NODQ-23).
-        return self._record(Call("POST", self.path(name, "cancel"), repeatable=True))
-
-    def send(self, name: str, key: str, text: str) -> Record:
-        """Send a message to a run; the same key and text again is delivered once (NOD-180, NOD-183).
-
-        Returns what was accepted: ``turn`` is the number of the turn that the message gets.
-
-        Raises:
-            AgentRunFinishedError: the run takes no messages any more.
-            MessageKeyConflictError: the key was used for another text; nothing was delivered.
-        """
-        body = {"payload": text, "messageKey": key}
-        return self._record(Call("POST", self.path(name, "messages"), body=body, repeatable=True))
-
-    def resolve(
+    @stream
+    def watch(
         self,
-        name: str,
-        step: str,
         *,
-        happened: bool,
-        text: str | None = None,
-        exit_code: int | None = None,
-        request_key: str | None = None,
-    ) -> Record:
-        """Say what became of a step whose outcome is not known; the run goes on when none is left (NODQ-55).
+        field_selector: str | None = None,
+        label_selector: str | None = None,
+        resource_version: str | None = None,
+        resume: bool = True,
+        timeout: float | None = None,
+    ) -> Stream[Event]:
+        """What changes, as it changes, without an end: leave the loop, or ``close()`` (``aclose()``) it.
+
+        Without ``resource_version`` everything that is there comes first, as ``ADDED``. Each change comes once. A
+        lost connection, and a server that is away for less than two minutes, are outlasted.
 
         Args:
-            name: the run.
-            step: the step's name, as ``status.unresolved`` has it.
-            happened: whether it took effect. A model call, or a command whose sandbox lives, is made again if not; where
-                the sandbox is gone, the model hears that its command did not run, and a setup runs in the new one.
-            text: what it put out, if it happened and that is known: a command's output. A model call that happened
-                needs it: the reply's text.
-            exit_code: how a command or the setup ended, if it happened.
-            request_key: the same key and meaning again gives the first answer; ``None``: a new one.
+            field_selector, label_selector: as of ``list``.
+            resource_version: go on after this position, which a list or an object has named.
+            resume: when the position is too old, list again and give what differs from what was given before
+                (what never was given, as ``ADDED``); ``False``: raise.
+            timeout: end after so many seconds; ``None``: never.
 
         Raises:
-            InvalidError: such a step cannot have this result, or needs one.
-            ConflictError: somebody has resolved it, or nobody is asked about it; the message says which.
+            ExpiredError: the position is too old, and ``resume`` is off.
         """
-        result = {key: value for key, value in (("text", text), ("exitCode", exit_code)) if value is not None}
-        body: dict[str, Any] = {
-            "step": step,
-            "outcome": "Happened" if happened else "DidNotHappen",
-            "requestKey": os.urandom(16).hex() if request_key is None else request_key,
-            **({"result": result} if result else {}),
-        }
-        # The server keeps the request key: sent again after a lost answer, it gives the first outcome.
-        return self._record(Call("POST", self.path(name, "resolution"), body=body, repeatable=True))
+        selectors = _selectors(field_selector, label_selector)
 
-    def steps(self, name: str) -> Iterator[Record]:
-        """What the run did, in order (NOD-071)."""
-        for page in self.pages(name=name, below="steps", limit=LARGEST_PAGE):
-            yield from page["items"]
+        def window(position: str, seconds: int) -> Flow[bytes]:
+            query = {
+                **selectors,
+                "watch": "true",
+                "resourceVersion": position,
+                "timeoutSeconds": str(seconds),
+                "allowWatchBookmarks": "true",
+            }
+            return (yield from self._send(Call("GET", self.path(), query=query))).content
 
-    def answer(self, name: str) -> str:
-        """The run's whole answer (NOD-067).
+        yield from Watch(
+            self._transport.wire,
+            lambda: self._snapshot(selectors),
+            window,
+            position=resource_version,
+            resume=resume,
+            seconds=timeout,
+        ).events()
+
+    @operation
+    def wait_for(
+        self, name: str, condition: str | Callable[[Record], bool], *, timeout: float | None = None
+    ) -> Flow[Record]:
+        """Wait until an object is as it shall be, and return it.
+
+        Args:
+            name: the object.
+            condition: ``phase=Succeeded``, ``condition=Ready``, ``condition=Ready=False``,
+                ``jsonpath={.status.fields[0]}=VALUE``, or a function of the object.
+            timeout: seconds; ``None``: as long as it takes.
 
         Raises:
-            AnswerNotReadyError: there is none yet.
+            ConditionMissedError: a phase was waited for, and the object has ended in another.
+            NotFoundError: there is no such object, or no more.
+            WaitTimeoutError: the time is over.
         """
-        reply = self._send(Call("GET", self.path(name, "answer")))
-        content = self._client.transport.fetch(reply) if reply.code >= 300 else reply.content
-        return content.decode("utf-8", "replace")
+        from nodus._conditions import Condition, parse_condition, phase_of  # noqa: PLC0415 (likewise)
+
+        wanted = (
+            parse_condition(condition) if isinstance(condition, str) else Condition("as wanted", condition)
+        )
+
+        def late(seen: Record | None) -> str:
+            now = "was not read" if seen is None else f"is {phase_of(seen) or 'there'}"
+            return f"{self.kind.word}/{name} {now}, and not {wanted.text}, after {timeout:g} s"
+
+        thing = yield from waiting(
+            self._transport.wire,
+            lambda within: self._record(Call("GET", self.path(name)), within),
+            lambda seen: wanted.met(seen) or wanted.missed(self.kind, seen),
+            timeout=timeout,
+            describe=late,
+        )
+        if wanted.missed(self.kind, thing):
+            why = f"{self.kind.word}/{name} has ended {phase_of(thing)}, and will not be {wanted.text}"
+            raise ConditionMissedError(why, object=thing)
+        return thing
+
+    @operation
+    def wait_gone(self, name: str, *, timeout: float | None = None) -> Flow[None]:
+        """Wait until an object is not there any more, as after ``delete``.
+
+        Raises:
+            WaitTimeoutError: the time is over.
+        """
+
+        def read(within: float) -> Flow[Record | None]:
+            try:
+                return (yield from self._record(Call("GET", self.path(name)), within))
+            except NotFoundError:
+                return None
+
+        yield from waiting(
+            self._transport.wire,
+            read,
+            lambda seen: seen is None,
+            timeout=timeout,
+            describe=lambda _: f"{self.kind.word}/{name} is still there after {timeout:g} s",
+        )
+
+    @property
+    def _transport(self) -> Transport:
+        return self._client.transport
+
+    def _snapshot(self, selectors: dict[str, str]) -> Flow[Snapshot]:
+        pages = Pages(self._read, {"limit": str(LARGEST_PAGE)} | selectors)
+        position = ""
+        objects: list[Record] = []
+        while (page := (yield from pages.next())) is not None:
+            # The first page's: what changes while the others are read is told again, and known by its version.
+            position = position or version_of(page)
+            objects += items_of(page)
+        return Snapshot(position, objects)
+
+    def _read(
+        self, query: Mapping[str, str], name: str | None = None, below: str | None = None
+    ) -> Flow[Record]:
+        return self._record(Call("GET", self.path(name, below), query=query))
+
+    def _whole(self, manifest: Manifest) -> dict[str, Any]:
+        fields = manifest.to_dict() if isinstance(manifest, Record) else manifest
+        if not isinstance(fields.get("metadata"), Mapping):
+            raise NodusError("a manifest has `metadata` with the object's name", reason="Invalid")
+        return {"apiVersion": API_VERSION, "kind": self.kind.name, **fields}
+
+    def _send(self, call: Call, within: float | None = None) -> Flow[Reply]:
+        return self._transport.send(call, within=within)
+
+    def _record(self, call: Call, within: float | None = None) -> Flow[Record]:
+        return Record((yield from self._send(call, within)).json())
 
 
-class Budgets(Resource):
-    """Budgets: limits of what a project spends on models and compute together."""
-
-    kind = "Budget"
-    plural = "budgets"
-    _apply_may_repeat = True
+class Resource(ResourceFlows, Blocking):
+    """The objects of one kind; each call returns when it is done."""
 
 
-class Secrets(Resource):
-    """Secrets: values that are written and never read back; ``status.fields`` names them (NOD-465)."""
+class AsyncResource(ResourceFlows, Concurrent):
+    """The objects of one kind; each call is awaited."""
 
-    kind = "Secret"
-    plural = "secrets"
-    _apply_may_repeat = True
+
+def _name_of(body: Mapping[str, Any]) -> str:
+    name = body["metadata"].get("name")
+    if not isinstance(name, str):
+        raise NodusError("a manifest has the object's name in `metadata.name`", reason="Invalid")
+    return name
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _selectors(field_selector: str | None, label_selector: str | None) -> dict[str, str]:
+    given = {"fieldSelector": field_selector, "labelSelector": label_selector}
+    return {name: value for name, value in given.items() if value}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from nodus._client import Client, default_client
+from nodus._agentruns import AgentRunsFlows
+from nodus._client import AnyClient, AsyncClient, Client, default_client
+from nodus._flow import Blocking, Concurrent, Flow, collected, operation, reading
 from nodus._record import Record
-from nodus._waiting import poll
+from nodus._waiting import waiting
 from nodus.errors import (
     OutcomeUnknownError,
     RunBlockedError,
@@ -28,35 +30,28 @@ _LIVE_SANDBOX = frozenset({"Pending", "Starting", "Running", "Paused", "Stopping
 CLEAN_UP_SECONDS = 120.0
 
 
-class AgentRun:
-    """A handle to one run; make it with ``agent.submit(…)`` or ``AgentRun.from_name(…)``."""
+Records = list[Record]
 
-    def __init__(self, name: str, *, client: Client) -> None:
+
+class AgentRunFlows:
+    """A handle to one run."""
+
+    def __init__(self, name: str, *, client: AnyClient) -> None:
         self.name = name
         self._client = client
-
-    @classmethod
-    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> AgentRun:
-        """A handle to an existing run; nothing is sent yet (NOD-514).
-
-        Args:
-            name: the run's name.
-            project: its project; ``None``: the configured one.
-            client: where to look; ``None``: the configured server.
-        """
-        return cls(name, client=(client or default_client()).in_project(project))
 
     @property
     def project(self) -> str:
         """The project of the run."""
         return self._client.project
 
-    @property
-    def status(self) -> Record:
+    @reading
+    def status(self) -> Flow[Record]:
         """The run's status now; each access reads it from the server."""
-        return _status(self._client.agentruns.get(self.name))
+        return (yield from self._status())
 
-    def wait(self, timeout: float | None = None) -> Record:
+    @operation
+    def wait(self, timeout: float | None = None) -> Flow[Record]:
         """Wait until the run has finished, or stands still until somebody acts, and return its status.
 
         A run that is kept alive stands still after each answer (reason ``MessageWait``). Every phase returns;
@@ -72,14 +67,10 @@ class AgentRun:
         def late(status: Record | None) -> str:
             return f"run {self.name} is {_shown(status)} after {timeout:g} s; it goes on"
 
-        return poll(
-            lambda within: _status(self._client.agentruns.get(self.name, within=within)),
-            at_rest,
-            timeout=timeout,
-            describe=late,
-        )
+        return (yield from self._until(at_rest, timeout, late))
 
-    def send(self, key: str, text: str) -> Record:
+    @operation
+    def send(self, key: str, text: str) -> Flow[Record]:
         """Send the run its next prompt (NOD-188); a run that works reads it after its current turn.
 
         Returns what was accepted; ``.turn`` is the number of the turn that the message gets. ``wait()`` then
@@ -93,20 +84,23 @@ class AgentRun:
             AgentRunFinishedError: the run takes no messages any more.
             MessageKeyConflictError: the key was used for another text; nothing was delivered.
         """
-        return self._client.agentruns.send(self.name, key, text)
+        return (yield from AgentRunsFlows.send(self._runs, self.name, key, text))
 
-    def answer(self) -> str:
+    @operation
+    def answer(self) -> Flow[str]:
         """The whole answer of the latest finished turn (NOD-067, NOD-069).
 
         Raises:
             AnswerNotReadyError: there is none yet; ``wait()`` first.
         """
-        return self._client.agentruns.answer(self.name)
+        return (yield from AgentRunsFlows.answer(self._runs, self.name))
 
-    def steps(self) -> list[Record]:
+    @operation
+    def steps(self) -> Flow[Records]:
         """What the run did so far, in order (NOD-071)."""
-        return list(self._client.agentruns.steps(self.name))
+        return (yield from collected(AgentRunsFlows.steps(self._runs, self.name)))
 
+    @operation
     def resolve(
         self,
         step: str,
@@ -115,7 +109,7 @@ class AgentRun:
         text: str | None = None,
         exit_code: int | None = None,
         request_key: str | None = None,
-    ) -> Record:
+    ) -> Flow[Record]:
         """Say what became of a step whose outcome is not known, and return the run's status.
 
         The run goes on when no such step is left; ``status.unresolved`` names them.
@@ -133,18 +127,19 @@ class AgentRun:
             InvalidError: such a step cannot have this result, or needs one.
             ConflictError: somebody has resolved it, or nobody is asked about it; the message says which.
         """
-        return _status(
-            self._client.agentruns.resolve(
-                self.name,
-                step,
-                happened=happened,
-                text=text,
-                exit_code=exit_code,
-                request_key=request_key,
-            )
+        resolved = yield from AgentRunsFlows.resolve(
+            self._runs,
+            self.name,
+            step,
+            happened=happened,
+            text=text,
+            exit_code=exit_code,
+            request_key=request_key,
         )
+        return _status(resolved)
 
-    def cancel(self, *, timeout: float = CLEAN_UP_SECONDS) -> Record:
+    @operation
+    def cancel(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[Record]:
         """End the run and delete its workspace; returns its status when both are done (NOD-523).
 
         A run that has finished already stays as it is.
@@ -155,34 +150,70 @@ class AgentRun:
         Raises:
             WaitTimeoutError: asked for, but not done in time; it will be.
         """
-        asked = _status(self._client.agentruns.cancel(self.name))
+        asked = _status((yield from AgentRunsFlows.cancel(self._runs, self.name)))
         if timeout <= 0 or _gone(asked):
             return asked
 
         def late(status: Record | None) -> str:
             return f"run {self.name} is {_shown(status)} {timeout:g} s after its cancel"
 
-        return poll(
-            lambda within: _status(self._client.agentruns.get(self.name, within=within)),
-            _gone,
-            timeout=timeout,
-            describe=late,
-        )
+        return (yield from self._until(_gone, timeout, late))
+
+    def _status(self, within: float | None = None) -> Flow[Record]:
+        return _status((yield from AgentRunsFlows.get(self._runs, self.name, within=within)))
+
+    def _until(
+        self, done: Callable[[Record], bool], timeout: float | None, late: Callable[[Record | None], str]
+    ) -> Flow[Record]:
+        return waiting(self._client.wire, self._status, done, timeout=timeout, describe=late)
+
+    @property
+    def _runs(self) -> AgentRunsFlows:
+        return self._client.agentruns
 
     def __repr__(self) -> str:
-        return f"AgentRun({self.name!r}, project={self.project!r})"
+        return f"{type(self).__name__}({self.name!r}, project={self.project!r})"
 
 
-def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | None) -> AgentRun:
+class AgentRun(AgentRunFlows, Blocking):
+    """A handle to one run; make it with ``agent.submit(…)`` or ``AgentRun.from_name(…)``."""
+
+    @classmethod
+    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> AgentRun:
+        """A handle to an existing run; nothing is sent yet (NOD-514).
+
+        Args:
+            name: the run's name.
+            project: its project; ``None``: the configured one.
+            client: where to look; ``None``: the configured server.
+        """
+        return cls(name, client=(client or default_client()).in_project(project))
+
+
+class AsyncAgentRun(AgentRunFlows, Concurrent):
+    """``AgentRun`` for asyncio: the same, awaited; ``await run.status`` reads it."""
+
+    @classmethod
+    def from_name(cls, name: str, *, client: AsyncClient, project: str | None = None) -> AsyncAgentRun:
+        """As of ``AgentRun``; the client is yours to open and to close."""
+        return cls(name, client=client.in_project(project))
+
+
+RunT = TypeVar("RunT", bound=AgentRunFlows)
+
+
+def start_run(
+    kind: type[RunT], client: AnyClient, agent: str, spec: Mapping[str, Any], name: str | None
+) -> Flow[RunT]:
     """Create a run of ``agent``; without a name it gets one of its own.
 
     Raises:
         OutcomeUnknownError: no answer came, or none that tells whether the run was stored; it names the run.
     """
     chosen = name or f"{agent[:50].rstrip('-.')}-{os.urandom(5).hex()}"
-    run = AgentRun(chosen, client=client)
+    run = kind(chosen, client=client)
     try:
-        client.agentruns.create(chosen, spec)
+        yield from AgentRunsFlows.create(client.agentruns, chosen, spec)
     except (OutcomeUnknownError, ServerError, ServiceUnavailableError) as error:
         why = f"it is not known whether run {chosen} was created: {error.message}"
         look = f"look at it with nodus.AgentRun.from_name({chosen!r}, project={run.project!r}) before you submit again"
@@ -190,7 +221,7 @@ def start_run(client: Client, agent: str, spec: Mapping[str, Any], name: str | N
     return run
 
 
-def answer_of(run: AgentRun, timeout: float | None) -> str:
+def answer_of(run: AgentRunFlows, timeout: float | None) -> Flow[str]:
     """Wait for the run's end and return its answer (NOD-511).
 
     Raises:
@@ -198,9 +229,9 @@ def answer_of(run: AgentRun, timeout: float | None) -> str:
         RunBlockedError: the run does not go on by itself.
         WaitTimeoutError: the time is over.
     """
-    status = run.wait(timeout)
+    status = yield from AgentRunFlows.wait(run, timeout)
     if status.get("phase") == "Succeeded":
-        return run.answer()
+        return (yield from AgentRunFlows.answer(run))
     why = f"run {run.name} is {_shown(status)}"
     if status.get("message"):
         why += f": {status.get('message')}"
@@ -211,7 +242,8 @@ def answer_of(run: AgentRun, timeout: float | None) -> str:
 
 
 def _status(seen: Record) -> Record:
-    return seen.get("status") or Record({})
+    status = seen.get("status")
+    return status if isinstance(status, Record) else Record({})
 
 
 def at_rest(status: Record) -> bool:
@@ -223,8 +255,9 @@ def at_rest(status: Record) -> bool:
 
 
 def _gone(status: Record) -> bool:
-    sandbox = status.get("sandbox") or Record({})
-    return status.get("phase") in FINISHED and sandbox.get("phase") not in _LIVE_SANDBOX
+    sandbox = status.get("sandbox")
+    alive = isinstance(sandbox, Record) and sandbox.get("phase") in _LIVE_SANDBOX
+    return status.get("phase") in FINISHED and not alive
 
 
 def _shown(status: Record | None) -> str:

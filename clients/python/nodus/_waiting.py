@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
+from nodus._flow import Blocking, Flow
+from nodus._wire import BlockingWire, Wire
 from nodus.errors import (
     OutcomeUnknownError,
     ServerError,
@@ -24,7 +27,7 @@ FIRST_READ_SECONDS = 5.0
 LATER_READ_SECONDS = 1.0
 # A wait that has seen its object outlives a server that restarts, but not one that stays away this long.
 SERVER_AWAY_SECONDS = 120.0
-_PASSING = (
+PASSING = (
     OutcomeUnknownError,
     ServerError,
     ServerUnreachableError,
@@ -33,6 +36,51 @@ _PASSING = (
 )
 
 T = TypeVar("T")
+
+
+def waiting(
+    wire: Wire,
+    read: Callable[[float], Flow[T]],
+    done: Callable[[T], bool],
+    *,
+    timeout: float | None,
+    describe: Callable[[T | None], str],
+    longest: float = LONGEST_INTERVAL_SECONDS,
+) -> Flow[T]:
+    """Read until it is as wanted, at least once.
+
+    Args:
+        wire: gives clock and sleep.
+        read: reads the state; its argument is the seconds that one read may take.
+        done: whether the state is the wanted one.
+        timeout: seconds from now on; ``None``: for ever.
+        describe: the message of the time-out, from the state seen last.
+        longest: the interval between two reads grows up to so many seconds.
+
+    Raises:
+        WaitTimeoutError: not reached in time, or not even read in it.
+    """
+    answered = wire.clock()
+    until = float("inf") if timeout is None else answered + timeout
+    interval = FIRST_INTERVAL_SECONDS
+    seen: T | None = None
+    while True:
+        try:
+            least = FIRST_READ_SECONDS if seen is None else LATER_READ_SECONDS
+            seen = yield from read(min(max(until - wire.clock(), least), LONGEST_READ_SECONDS))
+            answered = wire.clock()
+            if done(seen):
+                return seen
+        except PASSING as error:
+            if seen is None and isinstance(error, OutcomeUnknownError) and wire.clock() >= until:
+                raise WaitTimeoutError(f"{describe(None)}: {error.message}") from error
+            if seen is None or wire.clock() - answered > SERVER_AWAY_SECONDS:
+                raise
+        left = until - wire.clock()
+        if left <= 0:
+            raise WaitTimeoutError(describe(seen))
+        yield partial(wire.sleep, min(interval, left))
+        interval = min(interval * GROWTH, longest)
 
 
 def poll(
@@ -45,36 +93,13 @@ def poll(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """Read until it is as wanted, at least once.
+    """``waiting`` for a reader that blocks."""
 
-    Args:
-        read: reads the state; its argument is the seconds that one read may take.
-        done: whether the state is the wanted one.
-        timeout: seconds from now on; ``None``: for ever.
-        describe: the message of the time-out, from the state seen last.
-        longest: the interval between two reads grows up to so many seconds.
+    def flow(within: float) -> Flow[T]:
+        seen: Any = yield partial(read, within)
+        return seen
 
-    Raises:
-        WaitTimeoutError: not reached in time, or not even read in it.
-    """
-    answered = clock()
-    until = float("inf") if timeout is None else answered + timeout
-    interval = FIRST_INTERVAL_SECONDS
-    seen: T | None = None
-    while True:
-        try:
-            least = FIRST_READ_SECONDS if seen is None else LATER_READ_SECONDS
-            seen = read(min(max(until - clock(), least), LONGEST_READ_SECONDS))
-            answered = clock()
-            if done(seen):
-                return seen
-        except _PASSING as error:
-            if seen is None and isinstance(error, OutcomeUnknownError) and clock() >= until:
-                raise WaitTimeoutError(f"{describe(None)}: {error.message}") from error
-            if seen is None or clock() - answered > SERVER_AWAY_SECONDS:
-                raise
-        left = until - clock()
-        if left <= 0:
-            raise WaitTimeoutError(describe(seen))
-        sleep(min(interval, left))
-        interval = min(interval * GROWTH, longest)
+    wire = BlockingWire(sleep=sleep, clock=clock)
+    return Blocking()._drive(  # pyright: ignore[reportPrivateUsage]
+        waiting(wire, flow, done, timeout=timeout, describe=describe, longest=longest)
+    )

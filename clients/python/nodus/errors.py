@@ -5,11 +5,13 @@
     ├── ManifestError                 a text that is no manifest: .source, .line, .field
     ├── ServerUnreachableError        nothing was sent: the server cannot be reached
     ├── OutcomeUnknownError           sent, but no answer came: it may or may not have been done; .run
+    ├── UnexpectedAnswerError         what answered is not a Nodus server, or not one that this client understands
     ├── WaitTimeoutError              (also TimeoutError) the wait is over, the object goes on
+    ├── ConditionMissedError          the object has ended, and never will be as it was waited for: .object
     ├── RunError                      .run, .status
     │   ├── RunFailedError            the run ended Failed or Cancelled
     │   └── RunBlockedError           the run waits for a person
-    └── ApiError                      the server refused: .code, .causes, .retry_after
+    └── ApiError                      the server refused: .code, .causes, .retry_after, .request_id
         ├── BadRequestError           400 BadRequest
         ├── UnauthorizedError         401 Unauthorized
         ├── ForbiddenError            403 Forbidden
@@ -19,11 +21,16 @@
         │   ├── AgentStoppedError     409 AgentStopped
         │   ├── AgentRunFinishedError 409 AgentRunFinished
         │   ├── AnswerNotReadyError   409 AnswerNotReady
-        │   └── MessageKeyConflictError 409 MessageKeyConflict
-        ├── PayloadExpiredError       410 PayloadExpired
+        │   ├── MessageKeyConflictError 409 MessageKeyConflict
+        │   └── IdempotencyKeyConflictError 409 IdempotencyKeyConflict
+        ├── GoneError                 410 Gone
+        │   ├── ExpiredError          410 Expired
+        │   └── PayloadExpiredError   410 PayloadExpired
         ├── PayloadTooLargeError      413 PayloadTooLarge
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
         ├── InvalidError              422 Invalid
+        │   ├── ComingSoonError       422 ComingSoon
+        │   └── NotAvailableError     422 NotAvailable
         ├── TooManyRequestsError      429 TooManyRequests
         ├── ServerError               500 InternalError
         └── ServiceUnavailableError   503 ServiceUnavailable
@@ -34,13 +41,12 @@ this client does not know yet falls back to the class of its HTTP code, and keep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nodus._record import Record
-    from nodus._runs import AgentRun
 
 
 class NodusError(Exception):
@@ -93,15 +99,21 @@ class ServerUnreachableError(NodusError):
 class OutcomeUnknownError(NodusError):
     """The call was sent and no answer came: look at the object before you call again.
 
-    ``run`` is the handle of the run that ``submit`` may have started (``None``: another call), so that it can be
+    ``run`` is the handle (``AgentRun`` or ``AsyncAgentRun``) of the run that ``submit`` may have started (``None``: another call), so that it can be
     looked at although its name was never returned.
     """
 
     default_reason = "OutcomeUnknown"
 
-    def __init__(self, message: str, *, run: AgentRun | None = None) -> None:
+    def __init__(self, message: str, *, run: Any = None) -> None:
         super().__init__(message)
         self.run = run
+
+
+class UnexpectedAnswerError(NodusError):
+    """What answered is not a Nodus server (a proxy, a login page), or not one that this client understands."""
+
+    default_reason = "UnexpectedAnswer"
 
 
 class WaitTimeoutError(NodusError, TimeoutError):
@@ -110,12 +122,22 @@ class WaitTimeoutError(NodusError, TimeoutError):
     default_reason = "Timeout"
 
 
+class ConditionMissedError(NodusError):
+    """The object has ended, so a wait for something else can never be met (NODQ-73). ``object`` is what it is now."""
+
+    default_reason = "ConditionMissed"
+
+    def __init__(self, message: str, *, object: Record) -> None:
+        super().__init__(message)
+        self.object = object
+
+
 class RunError(NodusError):
-    """A run gave no answer. ``run`` is its handle, ``status`` what it showed last."""
+    """A run gave no answer. ``run`` is its handle (``AgentRun`` or ``AsyncAgentRun``), ``status`` what it showed last."""
 
     default_reason = "RunFailed"
 
-    def __init__(self, message: str, *, run: AgentRun, status: Record) -> None:
+    def __init__(self, message: str, *, run: Any, status: Record) -> None:
         super().__init__(message, reason=str(status.get("reason") or self.default_reason))
         self.run = run
         self.status = status
@@ -143,7 +165,8 @@ class ApiError(NodusError):
     """The server refused a call.
 
     ``code`` is the HTTP status, ``causes`` names the fields, ``retry_after`` the seconds after which the
-    server allows another try (``None``: it did not say), ``details`` the object meant (``kind``, ``name``).
+    server allows another try (``None``: it did not say), ``details`` the object meant (``kind``, ``name``),
+    ``request_id`` what an operator finds the call by in the server's logs (``None``: it did not say).
     """
 
     default_reason = "Refused"
@@ -157,8 +180,10 @@ class ApiError(NodusError):
         causes: Sequence[Cause] = (),
         details: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(message, reason=reason)
+        self.request_id = request_id
         self.code = code
         self.causes = tuple(causes)
         self.details: dict[str, Any] = dict(details or {})
@@ -225,7 +250,25 @@ class MessageKeyConflictError(ConflictError):
     default_reason = "MessageKeyConflict"
 
 
-class PayloadExpiredError(ApiError):
+class IdempotencyKeyConflictError(ConflictError):
+    """The idempotency key was used for another request; nothing was done (FLD-16)."""
+
+    default_reason = "IdempotencyKeyConflict"
+
+
+class GoneError(ApiError):
+    """What was asked for was there and is no more."""
+
+    default_reason = "Gone"
+
+
+class ExpiredError(GoneError):
+    """A position in a list or a watch is too old: list again (``watch`` does so itself)."""
+
+    default_reason = "Expired"
+
+
+class PayloadExpiredError(GoneError):
     """The run's texts were kept for 30 days after its end and are gone (NOD-077)."""
 
     default_reason = "PayloadExpired"
@@ -247,6 +290,18 @@ class InvalidError(ApiError):
     """Fields of the object are not valid; ``causes`` names each."""
 
     default_reason = "Invalid"
+
+
+class ComingSoonError(InvalidError):
+    """The server knows the setting, and does not offer it yet."""
+
+    default_reason = "ComingSoon"
+
+
+class NotAvailableError(InvalidError):
+    """This installation cannot do that: a kind or a setting that nothing acts on yet, or that is switched off."""
+
+    default_reason = "NotAvailable"
 
 
 class TooManyRequestsError(ApiError):
@@ -273,7 +328,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
     403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
-    410: PayloadExpiredError,
+    410: GoneError,
     413: PayloadTooLargeError,
     415: UnsupportedMediaTypeError,
     422: InvalidError,
@@ -281,39 +336,51 @@ _BY_CODE: dict[int, type[ApiError]] = {
     500: ServerError,
     503: ServiceUnavailableError,
 }
-_BY_REASON: dict[str, type[ApiError]] = {
-    kind.default_reason: kind
-    for kind in (
-        *_BY_CODE.values(),
-        AlreadyExistsError,
-        AgentStoppedError,
-        AgentRunFinishedError,
-        AnswerNotReadyError,
-        MessageKeyConflictError,
-    )
-}
 
 
-def from_status(status: Mapping[str, Any], *, code: int, retry_after: float | None = None) -> ApiError:
+def _below(kind: type[ApiError]) -> Iterator[type[ApiError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _below(child)
+
+
+_BY_REASON: dict[str, type[ApiError]] = {kind.default_reason: kind for kind in _below(ApiError)}
+
+
+def from_status(
+    status: Mapping[str, Any], *, code: int, retry_after: float | None = None, request_id: str | None = None
+) -> ApiError:
     """Rebuild the error from a Kubernetes ``Status`` (docs/protocols.md, section 1).
 
     Args:
         status: the decoded body; an empty mapping when the answer was no ``Status``.
         code: the HTTP status, which holds where the body says nothing.
         retry_after: seconds of the answer's ``Retry-After``, if it had one.
+        request_id: the answer's, if it had one.
     """
     reason = str(status.get("reason") or "")
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
-    details: dict[str, Any] = status.get("details") or {}
-    causes = [
-        Cause(str(cause.get("field") or ""), str(cause.get("message") or ""), str(cause.get("reason") or ""))
-        for cause in details.get("causes") or ()
-    ]
+    details = _mapping(status.get("details"))
     return kind(
         str(status.get("message") or f"the server answered {code}"),
         code=code,
         reason=reason or None,
-        causes=causes,
+        causes=_causes(details.get("causes")),
         details=details,
         retry_after=retry_after,
+        request_id=request_id,
     )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _causes(value: Any) -> list[Cause]:
+    """The causes, of whatever the server has put there."""
+    causes = [_mapping(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else []
+    return [
+        Cause(*(str(cause.get(name) or "") for name in ("field", "message", "reason")))
+        for cause in causes
+        if cause
+    ]

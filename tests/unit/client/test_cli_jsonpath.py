@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from nodus.cli.failures import Failure
-from nodus.cli.jsonpath import Template, parse_path
+from nodus._jsonpath import parse_path
+from nodus.cli.jsonpath import Template
+from nodus.errors import NodusError
 
 THING: dict[str, Any] = {
     "kind": "List",
@@ -61,7 +62,7 @@ def test_templates(template: str, shown: str) -> None:
     ],
 )
 def test_what_is_not_supported_is_refused(template: str) -> None:
-    with pytest.raises(Failure, match="JSONPath"):
+    with pytest.raises(NodusError, match="JSONPath"):
         Template(template)
 
 

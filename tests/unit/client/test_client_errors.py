@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 from nodus import errors
+
+from functions.api.errors import CODES
 
 
 def drawn() -> list[tuple[int, str]]:
@@ -51,7 +54,11 @@ def test_the_picture_shows_the_tree() -> None:
         (500, "InternalError", errors.ServerError),
         (503, "ServiceUnavailable", errors.ServiceUnavailableError),
         (409, "GroupSealed", errors.ConflictError),
-        (422, "ComingSoon", errors.InvalidError),
+        (410, "Gone", errors.GoneError),
+        (410, "Expired", errors.ExpiredError),
+        (422, "ComingSoon", errors.ComingSoonError),
+        (422, "NotAvailable", errors.NotAvailableError),
+        (422, "SomeLaterReason", errors.InvalidError),
         (502, "", errors.ServerError),
         (418, "", errors.ApiError),
     ],
@@ -62,6 +69,34 @@ def test_the_class_follows_from_the_reason_else_from_the_code(
     error = errors.from_status({"reason": reason, "message": "m"}, code=code)
     assert type(error) is kind
     assert error.reason == (reason or kind.default_reason)
+
+
+@pytest.mark.req("NODQ-01")
+def test_every_reason_of_the_server_has_a_class_of_its_own() -> None:
+    """A new reason in `functions/api/errors.py` needs a class in `nodus.errors`, and a line in its picture."""
+    classes = {
+        reason: type(errors.from_status({"reason": reason}, code=code)) for reason, code in CODES.items()
+    }
+    assert {reason: kind.default_reason for reason, kind in classes.items()} == {
+        reason: reason for reason in CODES
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"reason": ["x"], "message": {"a": 1}, "details": "none"},
+        {"details": {"causes": "many"}},
+        {"details": {"causes": [None, 1, "x", [], {"field": 7, "message": None}]}},
+        {"reason": 7, "details": {"causes": {"field": "x"}}},
+    ],
+)
+def test_a_status_of_the_wrong_shape_is_an_error_all_the_same(body: dict[str, Any]) -> None:
+    error = errors.from_status(body, code=409)
+    assert isinstance(error, errors.ConflictError)
+    assert all(isinstance(cause, errors.Cause) for cause in error.causes)
+    assert isinstance(error.message, str)
+    assert isinstance(error.reason, str)
 
 
 def test_causes_name_the_fields() -> None:

@@ -244,9 +244,9 @@ def test_projects_are_apart(client: nodus.Client) -> None:
     with pytest.raises(errors.NotFoundError):
         other.agents.get("a")
     assert (client.in_project(None), client.in_project("default")) == (client, client)
-    assert other.resource("AgentRun") is other.agentruns
-    with pytest.raises(ValueError, match="kinds: Agent, AgentRun"):
-        client.resource("Nope")
+    assert other.kind("AgentRun") is other.kind("ar") is other.agentruns
+    with pytest.raises(ValueError, match="kinds: agents, agentruns"):
+        client.kind("Nope")
 
 
 def test_delete_and_patch(client: nodus.Client) -> None:

@@ -6,32 +6,37 @@ import inspect
 import subprocess
 import sys
 import tomllib
+import typing
 from pathlib import Path
 
 import click
 import nodus
 import pytest
+from nodus import _kinds
 from nodus.cli import reference
 from nodus.cli.main import nodus as program
+from nodus_core.resources import kinds
 
 from tests.unit.client.conftest import Cli
 
 ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
-    "nodus": """AgentRun AgentRuns Agents ApiError Applied Budgets ClaudeAgent Client Egress Family GitSource ModelAgent
-        NodusError Protocol Record Resource RunBlockedError RunFailedError Secrets Source WaitTimeoutError __version__
-        errors""",
+    "nodus": """AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroups AsyncAgentRun AsyncAgentRuns
+        AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource ClaudeAgent Client Egress Event Family GitSource
+        ModelAgent NodusError Protocol Record Resource RunBlockedError RunFailedError Source WaitTimeoutError
+        __version__ errors""",
+    "AgentGroups": """apply create delete get list pages patch path results update wait_for wait_gone watch""",
     "AgentRun": "answer cancel from_name project resolve send status steps wait",
-    "AgentRuns": "answer apply cancel create delete get kind list pages patch path plural resolve send steps",
-    "Agents": "apply create delete get kind list pages patch path plural",
-    "Budgets": "apply create delete get kind list pages patch path plural",
+    "AgentRuns": """answer apply cancel create create_many delete get list pages patch path resolve send steps update
+        wait_for wait_gone watch""",
     "ClaudeAgent": "from_name manifest remote submit",
-    "Client": "agentruns agents budgets close in_project project resource secrets settings transport",
-    "Egress": "allow deny hosts open to_spec",
+    "Client": """agentgroups agentruns agents apikeys budgets close connections endpoints environmentimages environments
+        in_project kind organizations project projects sandboxes secrets settings transport wire""",
+    "Egress": "allow count deny hosts index open policy to_spec",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
-    "Secrets": "apply create delete get kind list pages patch path plural",
+    "Resource": "apply create delete get list pages patch path update wait_for wait_gone watch",
 }
 SIGNATURES = {
     "AgentRun.from_name": "(name, *, project=None, client=None)",
@@ -57,7 +62,49 @@ def test_the_public_names() -> None:
     assert all(hasattr(nodus, name) for name in nodus.__all__)
     for name, members in PUBLIC.items():
         if name != "nodus":
-            assert sorted(m for m in dir(getattr(nodus, name)) if not m.startswith("_")) == members.split()
+            assert members_of(name) == members.split()
+
+
+def members_of(name: str) -> list[str]:
+    return sorted(member for member in dir(getattr(nodus, name)) if not member.startswith("_"))
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if f"Async{name}" in nodus.__all__])
+def test_what_awaits_has_the_same_calls(name: str) -> None:
+    """Only where a client comes from differs: those who await open and close their own."""
+    assert members_of(f"Async{name}") == members_of(name)
+    blocking, awaited = getattr(nodus, name), getattr(nodus, f"Async{name}")
+    for member in members_of(name):
+        if member not in {"from_name", "create", "close"} and callable(getattr(blocking, member)):
+            assert getattr(awaited, member) is getattr(blocking, member)
+
+
+@pytest.mark.parametrize("name", ["ClaudeAgent", "ModelAgent"])
+def test_the_agents_that_await_take_the_same_arguments(name: str) -> None:
+    def taken(kind: type) -> set[str]:
+        parameters = inspect.signature(kind).parameters.values()
+        named = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+        more = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
+        unpacked = typing.get_type_hints(kind.__init__)[more[0].name]
+        return named | set(typing.get_args(unpacked)[0].__annotations__)
+
+    assert taken(getattr(nodus, f"Async{name}")) == taken(getattr(nodus, name))
+
+
+def test_the_kinds_are_those_of_the_server() -> None:
+    for kind in kinds.KINDS:
+        known = _kinds.find(kind.name)
+        assert known is not None, f"nodus/_kinds.py does not know {kind.name}"
+        assert (known.plural, known.word, known.namespaced) == (kind.plural, kind.singular, kind.namespaced)
+        assert tuple(filter(None, [known.short])) == kind.short_names
+        assert hasattr(nodus.Client, kind.plural)
+
+
+def test_a_bound_call_shows_what_to_give_it() -> None:
+    client = nodus.Client(server="http://127.0.0.1", token="t")
+    assert [*inspect.signature(client.agents.get).parameters] == ["name", "within"]
+    assert (client.agents.get.__doc__ or "").startswith("Read one object")
+    assert inspect.signature(nodus.AgentRun("r", client=client).wait).parameters["timeout"].default is None
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -102,7 +149,13 @@ def test_importing_it_loads_nothing_slow_and_nothing_of_the_server() -> None:
         "asyncio",
         "email.utils",
     }
-    assert "click" not in imported_by("import nodus")
+    assert not imported_by("import nodus") & {
+        "click",
+        "dataclasses",
+        "inspect",
+        "urllib.parse",
+        "nodus._config",
+    }
 
 
 def test_it_is_typed_and_its_version_is_said_once_more() -> None:

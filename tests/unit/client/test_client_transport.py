@@ -12,6 +12,7 @@ import nodus
 import pytest
 from nodus import errors
 from nodus._transport import TRIES, Call, Reply, Transport
+from nodus._wire import BlockingWire
 
 from tests.unit.client.fake_runs import Outcome, Run
 from tests.unit.client.fake_server import FakeServer, Fault
@@ -40,9 +41,7 @@ def pauses() -> Pauses:
 @pytest.fixture
 def paused(client: nodus.Client, pauses: Pauses) -> nodus.Client:
     """A client whose pauses take no time."""
-    client.__dict__["transport"] = Transport(
-        client.settings, sleep=pauses.sleep, clock=pauses.clock, chance=lambda: 0.5
-    )
+    client.__dict__["wire"] = BlockingWire(sleep=pauses.sleep, clock=pauses.clock, chance=lambda: 0.5)
     return client
 
 
@@ -269,9 +268,9 @@ def test_the_object_store_is_asked_again_and_its_signature_is_never_shown(
 
 
 def test_a_server_under_tls_does_not_lead_out_of_it(paused: nodus.Client) -> None:
-    transport = Transport(replace(paused.settings, server="https://nodus.example"))
+    transport = Transport(replace(paused.settings, server="https://nodus.example"), paused.wire)
     with pytest.raises(errors.NodusError, match="nowhere"):
-        transport.fetch(Reply(307, {"location": "http://nodus.example/x"}, b""))
+        next(transport.fetch(Reply(307, {"location": "http://nodus.example/x"}, b"")))
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from nodus._resources import API_VERSION
+from nodus._kinds import API_VERSION
 from nodus.cli import columns, formats, sources, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import AGENT_RUN, Target

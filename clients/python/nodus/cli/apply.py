@@ -40,7 +40,7 @@ def apply(session: Session, sources: tuple[str, ...]) -> None:
 
 
 def _apply(session: Session, wanted: manifests.Wanted) -> str:
-    resource = session.client.in_project(wanted.project).resource(wanted.target.kind.name)
+    resource = session.client.in_project(wanted.project).kind(wanted.target.kind.name)
     try:
         before = resource.get(wanted.target.name)
     except NotFoundError:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from nodus._client import Client
+from nodus._pages import LARGEST_PAGE
 from nodus._record import Record
-from nodus._resources import LARGEST_PAGE
 from nodus._runs import FOR_A_PERSON, at_rest
 from nodus._waiting import poll
 from nodus.cli import columns, formats, text

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodus._resources import API_VERSION
+from nodus._kinds import API_VERSION
 from nodus.cli import columns, formats, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Kind, Target, kind_of

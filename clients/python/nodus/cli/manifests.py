@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from nodus._kinds import API_VERSION
 from nodus._manifest import MAX_BYTES, Document, parse
-from nodus._resources import API_VERSION
 from nodus.cli import failures, sources
 from nodus.cli.kinds import KINDS, Kind, Target, kind_named, kind_of
 from nodus.errors import ManifestError

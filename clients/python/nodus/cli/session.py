@@ -37,7 +37,7 @@ class Session:
 
     def resource(self, kind: Kind) -> Resource:
         """The client's resource of a kind."""
-        return self.client.resource(kind.name)
+        return self.client.kind(kind.name)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:

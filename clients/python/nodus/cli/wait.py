@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import click
 
+from nodus._jsonpath import Path, parse_path, shown
 from nodus._record import Record
 from nodus._waiting import poll
 from nodus.cli import columns, durations
 from nodus.cli.failures import OTHER_END, Failure, usage
-from nodus.cli.jsonpath import Path, parse_path, shown
 from nodus.cli.kinds import AGENT_RUN, Target, target_argument
 from nodus.cli.session import Command, Session, pass_session
 from nodus.cli.waits import Teller
