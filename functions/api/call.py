@@ -70,6 +70,14 @@ class Call:
         """The object in a body that is YAML or JSON. Raises `Refusal` as `read_yaml` does."""
         return read_yaml(self.body)
 
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether everything is to be checked and nothing stored. Raises `Refusal` `BadRequest`."""
+        wish = self.query.get("dryRun")
+        if wish not in (None, "All"):
+            raise bad("dryRun must be All, or left out")
+        return wish is not None
+
     def only(self, *known: str) -> None:
         """Refuses query parameters that would be ignored. Raises `Refusal` `BadRequest`."""
         for name in self.query:

@@ -1,6 +1,7 @@
 """The gate that every route is behind: who calls, where, with which permission; and how answers look."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from functions.api.service import Service
 
 BASE = f"/apis/{API_VERSION}/namespaces/<project>"
 JSON = "application/json"
+REQUEST_ID = "X-Request-Id"
+"""The header by which an answer is found in the logs."""
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 Route = Callable[..., Response[Any]]
@@ -57,6 +60,7 @@ class Gate:
         self.service = service
         self.app = APIGatewayHttpResolver()
         self.rules: list[tuple[str, str]] = []
+        self._paths: list[tuple[str, re.Pattern[str]]] = []
         self.facts: Facts = {}
         self._repeatable = False
         self._request_id = ""
@@ -68,13 +72,15 @@ class Gate:
         self._repeatable = False
         self._request_id = getattr(context, "aws_request_id", "") or "-"
         self.facts = {"request": self._request_id}
-        return self.app.resolve(event, context)
+        answer = self.app.resolve(event, context)
+        answer.setdefault("headers", {})[REQUEST_ID] = self._request_id
+        return answer
 
     def open(self, method: str, rule: str) -> Callable[[Route], Route]:
         """Registers a route without a key. It is called with the path's names."""
 
         def register(route: Route) -> Route:
-            self.app.route(rule, method=method)(route)
+            self._add(method, rule, route)
             return route
 
         return register
@@ -101,10 +107,14 @@ class Gate:
                 return route(place, call, **names)
 
             self.rules.append((method, BASE + rule))
-            self.app.route(BASE + rule, method=method)(guarded)
+            self._add(method, BASE + rule, guarded)
             return route
 
         return register
+
+    def _add(self, method: str, rule: str, route: Route) -> None:
+        self._paths.append((method, re.compile(re.sub("<[a-z_]+>", "[^/]+", rule))))
+        self.app.route(rule, method=method)(route)
 
     def _failed(self, error: Exception) -> Response[Any]:
         failure = to_failure(error, self._request_id, repeatable=self._repeatable)
@@ -114,4 +124,12 @@ class Gate:
         return reply(failure.body, failure.code, failure.headers)
 
     def _lost(self, _: NotFoundError) -> Response[Any]:
-        return self._failed(Refusal("NotFound", "there is nothing at this path with this method"))
+        """No route: the path is none, or takes other methods (as of a whole list: it is not deleted at once)."""
+        method, path = self.app.current_event.http_method, self.app.current_event.path
+        taken = [known for known, pattern in self._paths if pattern.fullmatch(path)]
+        if not taken:
+            return self._failed(Refusal("NotFound", "there is nothing at this path"))
+        allowed = ", ".join(taken)
+        refused = self._failed(Refusal("MethodNotAllowed", f"{method} is not taken here, only {allowed}"))
+        refused.headers["Allow"] = allowed
+        return refused

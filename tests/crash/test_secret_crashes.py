@@ -13,6 +13,7 @@ from nodus_core.journal.ports import CrashPoints
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import ObjectKey
 from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.metadata import Metadata
 from nodus_core.testing.crash import Crash, CrashOnce
 from nodus_core.testing.world import World
 
@@ -22,7 +23,7 @@ Step = Callable[[Secrets], object]
 
 
 def manifest(value: str) -> Manifest:
-    return Manifest("Secret", "key", {"data": {"KEY": value}})
+    return Manifest("Secret", Metadata("key"), {"data": {"KEY": value}})
 
 
 STEPS: dict[str, list[Step]] = {

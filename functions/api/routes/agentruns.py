@@ -1,4 +1,4 @@
-"""Routes of runs."""
+"""Routes below a run: what it is told, what it has done. The run itself is an object like others."""
 
 from typing import Any
 
@@ -6,57 +6,15 @@ from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
 from nodus_core.access.permissions import AGENTRUNS_READ, AGENTRUNS_WRITE
 from nodus_core.conversations.reading import Elsewhere
-from nodus_core.resources.manifest import read_manifest
 from nodus_core.resources.message import read_message
 from nodus_core.resources.resolution import read_resolution
 
-from functions.api.call import APPLY, JSON, MERGE, Call
-from functions.api.gate import Gate, always, redirect, reply, text_reply
-from functions.api.routes.lists import list_objects, list_reply, message_reply, outcome_reply, promised
-
-KIND = "AgentRun"
+from functions.api.call import JSON, Call
+from functions.api.gate import Gate, always, redirect, text_reply
+from functions.api.routes.lists import list_reply, message_reply, outcome_reply
 
 
 def add(gate: Gate) -> None:
-    _add_objects(gate)
-    _add_below(gate)
-
-
-def _add_objects(gate: Gate) -> None:
-    service = gate.service
-
-    @gate.behind("GET", "/agentruns", AGENTRUNS_READ)
-    def list_runs(place: Place, call: Call) -> Response[Any]:
-        return list_objects(service, place, call, KIND)
-
-    @gate.behind("POST", "/agentruns", AGENTRUNS_WRITE, repeatable=lambda call: call.has_key)
-    def create_run(place: Place, call: Call) -> Response[Any]:
-        call.only()
-        call.content_type(JSON)
-        manifest = read_manifest(call.json(), KIND, place.project)
-        promise = promised(place, call, manifest)
-        return outcome_reply(service, service.admission.admit_run(place, manifest, promise))
-
-    @gate.behind("GET", "/agentruns/<name>", AGENTRUNS_READ)
-    def get_run(place: Place, call: Call, name: str) -> Response[Any]:
-        call.only()
-        return reply(service.reading.object(place, KIND, name))
-
-    @gate.behind("PATCH", "/agentruns/<name>", AGENTRUNS_WRITE)
-    def change_run(place: Place, call: Call, name: str) -> Response[Any]:
-        call.only()
-        if call.content_type(APPLY, MERGE) == MERGE:
-            return outcome_reply(service, service.admission.patch(place, name, call.json()))
-        manifest = read_manifest(call.yaml(), KIND, place.project, name)
-        return outcome_reply(service, service.admission.apply(place, manifest))
-
-    @gate.behind("DELETE", "/agentruns/<name>", AGENTRUNS_WRITE)
-    def delete_run(place: Place, call: Call, name: str) -> Response[Any]:
-        call.only()
-        return outcome_reply(service, service.control.delete(place, name), code=202)
-
-
-def _add_below(gate: Gate) -> None:
     service = gate.service
 
     @gate.behind("POST", "/agentruns/<name>/cancel", AGENTRUNS_WRITE, repeatable=always)

@@ -8,6 +8,7 @@ from nodus_core.conversations.promises import promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.journal.journal import Journal
 from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.metadata import Metadata
 from nodus_core.testing.crash import Crash, CrashOnce
 
 from tests.unit.api.rest import Rest, manifest
@@ -89,7 +90,7 @@ def test_a_key_that_is_none_is_refused(rest: Rest, key: str) -> None:
 
 
 def create(rest: Rest, spec: dict[str, Any], key: str | None) -> Outcome:
-    wanted = Manifest("AgentRun", "r", spec)
+    wanted = Manifest("AgentRun", Metadata("r"), spec)
     promised = key and promise(key_of(WEB, "AgentRun", "r"), "POST", "/agentruns", key, wanted)
     return rest.gate.service.admission.admit_run(WEB, wanted, promised or None)
 
@@ -119,7 +120,9 @@ def test_of_25_creates_without_a_key_one_wins(rest: Rest) -> None:
 
 def test_applies_at_once_lose_no_change(rest: Rest) -> None:
     def apply(number: int) -> Outcome:
-        return rest.gate.service.agents.apply(WEB, Manifest("Agent", "hello-agent", {"system": f"{number}"}))
+        return rest.gate.service.verbs["Agent"].apply(
+            WEB, Manifest("Agent", Metadata("hello-agent"), {"system": f"{number}"})
+        )
 
     outcomes, refusals = together(6, apply)
     assert all(refusal.reason == "Conflict" for refusal in refusals)
@@ -137,7 +140,9 @@ def test_an_agent_that_changes_during_the_admission_is_read_again(rest: Rest) ->
     def racing(*arguments: Any, **more: Any) -> None:
         if not changes:
             changes.append(
-                rest.gate.service.agents.apply(WEB, Manifest("Agent", "hello-agent", {"system": "new"}))
+                rest.gate.service.verbs["Agent"].apply(
+                    WEB, Manifest("Agent", Metadata("hello-agent"), {"system": "new"})
+                )
             )
         plain(*arguments, **more)
 

@@ -371,13 +371,20 @@ def test_paths_that_lead_nowhere(rest: Rest, path: str) -> None:
     stored = rest.commits
     refused = rest.get(path)
     assert (refused.code, refused.json["kind"], refused.json["reason"]) == (404, "Status", "NotFound")
-    assert rest.call("DELETE", path).code == 404
+    assert rest.call("DELETE", path).code in (404, 405)
     assert rest.commits == stored
 
 
 def test_a_method_that_is_not_there(rest: Rest) -> None:
-    for method, path in (("PUT", "agents/hello-agent"), ("DELETE", "agents"), ("GET", "agentruns/r/cancel")):
-        assert rest.call(method, path).json["reason"] == "NotFound"
+    for method, path, allowed in (
+        ("POST", "agents/hello-agent", "GET, PUT, PATCH, DELETE"),
+        ("DELETE", "agents", "GET, POST"),
+        ("GET", "agentruns/r/cancel", "POST"),
+    ):
+        refused = rest.call(method, path)
+        assert (refused.code, refused.json["reason"]) == (405, "MethodNotAllowed")
+        assert refused.headers["allow"] == allowed
+    assert rest.call("GET", "toasters").json["reason"] == "NotFound"
 
 
 def test_the_path_and_the_body_must_agree(rest: Rest) -> None:

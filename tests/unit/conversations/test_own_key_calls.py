@@ -20,6 +20,7 @@ from nodus_core.kernel.errors import RetryableError
 from nodus_core.kernel.states import Guarantee, TaskState
 from nodus_core.kernel.tasks import Task
 from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.metadata import Metadata
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Step, plays, says
@@ -37,7 +38,9 @@ def world_of(*steps: Step, crash: CrashOnce | None = None, vault: MemoryVault | 
 
 def keep(world: World, **data: str) -> Secrets:
     secrets = Secrets(Shelf(world.outside, world.payloads, world.clock), world.ids, vault=world.vault)
-    secrets.apply(PLACE, Manifest("Secret", "anthropic-key", {"data": data or {"ANTHROPIC_API_KEY": KEY}}))
+    secrets.apply(
+        PLACE, Manifest("Secret", Metadata("anthropic-key"), {"data": data or {"ANTHROPIC_API_KEY": KEY}})
+    )
     return secrets
 
 
@@ -189,7 +192,7 @@ def test_a_changed_key_counts_at_the_next_call() -> None:
 
     def script(request: ModelRequest, number: int) -> Step:
         data = {"data": {"ANTHROPIC_API_KEY": "sk-another-key"}}
-        secrets.apply(PLACE, Manifest("Secret", "anthropic-key", data))
+        secrets.apply(PLACE, Manifest("Secret", Metadata("anthropic-key"), data))
         return says("done") if number else says("look", COMMAND)
 
     world.models.script = script

@@ -3,8 +3,7 @@
 from nodus_core.resources.kinds import BY_NAME, BY_PLURAL
 
 EVERYTHING = "*"
-PLURALS = (*BY_PLURAL, "agentgroups", "endpoints", "environments", "sandboxes")
-"""The kinds, and those that are to come: a key may be given for them already."""
+PLURALS = tuple(BY_PLURAL)
 VERBS = ("read", "write")
 
 AGENTS_READ = BY_NAME["Agent"].permission("read")

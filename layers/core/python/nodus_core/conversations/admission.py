@@ -8,8 +8,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT, Place
+from nodus_core.access.door import Place
 from nodus_core.conversations import promises
+from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.own_keys import check_own_key
@@ -22,6 +23,7 @@ from nodus_core.conversations.shelf import (
     contested,
     exists,
     key_of,
+    named,
 )
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.own_keys import WIRES
@@ -32,7 +34,7 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
-from nodus_core.kernel.objects import Conversation, Input, Line, Object, ObjectKey, Receipt
+from nodus_core.kernel.objects import Conversation, Input, Line, Object, Receipt
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
@@ -75,10 +77,10 @@ class Admission:
         Raises `Refusal`: `AlreadyExists`, `NotFound` naming the agent, `AgentStopped`, `NotAvailable`,
         `IdempotencyKeyConflict`, `Invalid` for a deadline in the past or beyond ten years, `Conflict` after too many lost races.
         """
-        key = key_of(place, KIND, manifest.name)
-        uid = self.ids.fresh("run")
+        uid, wanted = self.ids.fresh("run"), manifest
         for _ in range(MOST_TRIES):
-            now = self.shelf.clock.now()
+            now, wanted = self.shelf.clock.now(), named(manifest, self.ids)
+            key = key_of(place, KIND, wanted.name)
             # The name before the receipt: an equal call that takes both in between is then seen as what it is.
             taken = self.shelf.journal.object(key) is not None
             receipt = promised and promises.kept(self.shelf.journal, promised, now)
@@ -86,14 +88,16 @@ class Admission:
                 first = promises.first_outcome(receipt, key, manifest)
                 spec = with_moment(manifest.spec, first.created_at)
                 return Outcome(first, spec, created=True, replayed=True)
-            if taken:
+            if taken and manifest.name:
                 raise exists(KIND, manifest.name)
+            if taken:
+                continue
             try:
-                return self._admit(place, uid, manifest, promised)
+                return self._admit(place, uid, wanted, promised)
             except ConditionFailed as lost:
                 # The name was taken, the agent changed, or an equal call was faster: look again.
-                log.info("run %s looks again: %s", manifest.name, lost)
-        raise contested(KIND, manifest.name)
+                log.info("run %s looks again: %s", wanted.name, lost)
+        raise contested(KIND, wanted.name)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
         """The run as the manifest has it: admitted when there is none, else unchanged (NOD-052).
@@ -110,8 +114,18 @@ class Admission:
                 log.info("run %s looks again: %s", manifest.name, lost)
         raise contested(KIND, manifest.name)
 
+    def update(self, place: Place, manifest: Manifest) -> Outcome:
+        """The run with the manifest's labels and annotations. `NotFound`, `Invalid` for another spec, `Conflict`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.find(place, KIND, manifest.name)
+            try:
+                return self._keep(old, manifest.complete(), exact=True)
+            except ConditionFailed as lost:
+                log.info("run %s looks again: %s", manifest.name, lost)
+        raise contested(KIND, manifest.name)
+
     def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
-        """The run with a merge patch, which may change its labels only. `NotFound`, `Invalid`, `Conflict`."""
+        """The run with a merge patch, which may change its labels and annotations only. `NotFound`, `Invalid`, `Conflict`."""
         for _ in range(MOST_TRIES):
             old = self.shelf.find(place, KIND, name)
             try:
@@ -145,7 +159,8 @@ class Admission:
             field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
             check_own_key(self.shelf.journal, key, model.wire, model.own_key, field)
         cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
-        put = partial(self.shelf.payloads.put, Scope(place.org, uid))
+        scope, said = Scope(place.org, uid), manifest.metadata
+        put = partial(self.shelf.payloads.put, scope)
         obj = Object(
             key=key,
             uid=uid,
@@ -154,7 +169,8 @@ class Admission:
             spec=put(as_text(fixed)),
             created_at=now,
             status=projection.queued(agent.object.generation, cap),
-            labels=manifest.labels or {},
+            labels=said.labels or {},
+            annotations=self.shelf.noted(scope, said.annotations),
         )
         conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
         first = _first_input(obj, put(spec.input), place.caller)
@@ -182,22 +198,15 @@ class Admission:
             log.exception("no kick at the deadline of %s", conversation.id)
 
     def _agent(self, place: Place, name: str) -> _Agent:
-        """The agent of that name: the project's, else the template (NODQ-22)."""
-        template = ObjectKey(SYSTEM_ORG, SYSTEM_PROJECT, "Agent", name)
-        for key in (key_of(place, "Agent", name), template):
-            obj = self.shelf.journal.object(key)
-            if obj is None:
-                continue
-            spec = check_spec("Agent", name, self.shelf.spec(obj))
-            if not isinstance(spec, AgentSpec):
-                raise TypeError(f"{key} is no agent")
-            if spec.state == STOPPED:
-                message = f"agent {name!r} is stopped and takes no runs; remove its spec.state first"
-                raise Refusal("AgentStopped", message, kind="Agent", name=name)
-            return _Agent(obj, spec)
-        message = f"there is no agent {name!r} in this project, and no template of that name"
-        cause = Cause("spec.agent", "names no agent", "FieldValueNotFound")
-        raise Refusal("NotFound", message, causes=(cause,), kind="Agent", name=name)
+        """The agent of that name, which must take runs."""
+        obj = agent_named(self.shelf, place.org, place.project, name)
+        spec = check_spec("Agent", name, self.shelf.spec(obj))
+        if not isinstance(spec, AgentSpec):
+            raise TypeError(f"{obj.key} is no agent")
+        if spec.state == STOPPED:
+            message = f"agent {name!r} is stopped and takes no runs; remove its spec.state first"
+            raise Refusal("AgentStopped", message, kind="Agent", name=name)
+        return _Agent(obj, spec)
 
 
 def _conversation(obj: Object, spec: AgentRunSpec, context: Text, cap: Decimal) -> Conversation:

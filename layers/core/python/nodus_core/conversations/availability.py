@@ -3,12 +3,15 @@
 Nothing that a person wrote is silently ignored: a run that would need one of these is refused by name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
+from nodus_core.resources.columns import pick
 from nodus_core.resources.defaults import DEFAULT_IMAGE
+from nodus_core.resources.endpoint import NAMED
 from nodus_core.resources.inference_source import ModelSpec
 
 NOT_AVAILABLE = "NotAvailable"
@@ -41,20 +44,24 @@ def _of_model(run: AgentRunSpec, agent_name: str, agent: AgentSpec) -> Iterator[
 
 
 def _is_endpoint(model: ModelSpec) -> bool:
-    return model.access == "OnDemand" and (model.name or "").startswith("endpoint/")
+    return model.access == "OnDemand" and (model.name or "").startswith(NAMED)
+
+
+def unhonoured(spec: Mapping[str, Any]) -> list[str]:
+    """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
+    wanting = {
+        "spec.source": "source" in spec,
+        "spec.secrets": bool(spec.get("secrets")),
+        "spec.network.egress.policy": pick(spec, "network.egress.policy") not in (None, "Deny"),
+        "spec.image": spec.get("image") not in (None, DEFAULT_IMAGE),
+    }
+    return [field for field, needed in wanting.items() if needed]
 
 
 def _of_agent(name: str, agent: AgentSpec) -> Iterator[Cause]:
-    wanting = {
-        "spec.source": agent.source is not None,
-        "spec.secrets": bool(agent.secrets),
-        "spec.network.egress.policy": agent.network is not None and agent.network.egress.policy != "Deny",
-        "spec.image": agent.image not in (None, DEFAULT_IMAGE),
-    }
-    for field, needed in wanting.items():
-        if needed:
-            yield Cause(
-                "spec.agent",
-                f"names agent {name!r}, whose {field} cannot be honoured yet: leave it out",
-                _REASON,
-            )
+    for field in unhonoured(agent.model_dump(by_alias=True, exclude_none=True)):
+        yield Cause(
+            "spec.agent",
+            f"names agent {name!r}, whose {field} cannot be honoured yet: leave it out",
+            _REASON,
+        )

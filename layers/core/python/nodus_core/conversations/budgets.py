@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
+from nodus_core.billing import balance
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.journal.accounts import MOST_BUDGETS, closing, limiting, opening
 from nodus_core.journal.store import Operation
@@ -22,6 +24,11 @@ class Budgets(Definitions):
     """
 
     kind: str = BUDGET
+
+    def begun(self, manifest: Manifest) -> dict[str, Any]:
+        """Nothing is spent yet. From then on the account says how it is."""
+        limit = _limit(manifest)
+        return balance.shown(Account("", BUDGET, "", manifest.name, limit, available=limit))
 
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
         """The account of a new Budget. Raises `Refusal` `Invalid` where the project has enough of them."""

@@ -13,6 +13,7 @@ from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
 from nodus_core.kernel.stopping import CANCELLED
+from nodus_core.resources.deletion import ANY, Preconditions
 
 KIND = "AgentRun"
 
@@ -34,11 +35,15 @@ class Control:
         obj = self._stop(place, name)
         return Outcome(obj, self.shelf.spec(obj)), finished(obj)
 
-    def delete(self, place: Place, name: str) -> Outcome:
-        """Cancels the run if need be and has it removed; it is gone when its sandbox is (NODQ-57, NODQ-94)."""
-        obj = self._stop(place, name)
+    def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
+        """Cancels the run if need be and has it removed; it is gone when its sandbox is (NODQ-57, NODQ-94).
+
+        Raises `Refusal` `Conflict`, too, when it is not the one that is wanted: it goes on then.
+        """
+        obj = self._stop(place, name, wanted)
         spec = self.shelf.spec(obj)
-        obj = self._mark(obj)
+        # A run that was stopped is another version by now, and that one is ours.
+        obj = self._mark(obj, wanted if finished(obj) else ANY)
         head = self.shelf.journal.conversation(obj.uid)
         if head is None or head.closed:
             self._purge(obj)
@@ -46,10 +51,11 @@ class Control:
             self.kicks.nudge(obj.uid)
         return Outcome(obj, spec)
 
-    def _stop(self, place: Place, name: str) -> Object:
+    def _stop(self, place: Place, name: str, wanted: Preconditions = ANY) -> Object:
         """The run with its stop marker set, unless it has finished or is stopped."""
         for _ in range(MOST_TRIES):
             obj = self.shelf.find(place, KIND, name)
+            wanted.check(obj)
             if finished(obj):
                 return obj
             with self.shelf.reading(obj):
@@ -73,7 +79,7 @@ class Control:
         self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
         return shown
 
-    def _mark(self, obj: Object) -> Object:
+    def _mark(self, obj: Object, wanted: Preconditions) -> Object:
         for _ in range(MOST_TRIES):
             if obj.deleted_at is not None:
                 return obj
@@ -83,6 +89,7 @@ class Control:
                 current = self.shelf.journal.object(obj.key)
                 if current is None or current.uid != obj.uid:
                     raise missing(KIND, obj.key.name) from None
+                wanted.check(current)
                 obj = current
         raise contested(KIND, obj.key.name)
 

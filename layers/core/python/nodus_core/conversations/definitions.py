@@ -16,6 +16,7 @@ from nodus_core.conversations.shelf import (
     contested,
     exists,
     key_of,
+    named,
     scope_of,
 )
 from nodus_core.journal.objects import next_version
@@ -24,6 +25,7 @@ from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Object
+from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.manifest import Manifest, merged
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,10 @@ class Definitions:
     ids: Ids
     kind: str
 
+    def begun(self, manifest: Manifest) -> dict[str, Any]:
+        """The status of a new object; what a replayed create and a rehearsed one show."""
+        return {}
+
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
         """What comes with a new object."""
         return ()
@@ -56,21 +62,25 @@ class Definitions:
 
     def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
         """A new object. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
-        key = key_of(place, self.kind, manifest.name)
+        wanted = manifest
         for _ in range(MOST_TRIES):
+            wanted = named(manifest, self.ids)
+            key = key_of(place, self.kind, wanted.name)
             # The name before the receipt: an equal call that takes both in between is then seen as what it is.
             taken = self.shelf.journal.object(key) is not None
             receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
                 return Outcome(first, self.shown(manifest), created=True, replayed=True)
-            if taken:
+            if taken and manifest.name:
                 raise exists(self.kind, manifest.name)
+            if taken:
+                continue
             try:
-                return self.make(place, manifest, promised)
+                return self.make(place, wanted, promised)
             except ConditionFailed:
                 continue
-        raise contested(self.kind, manifest.name)
+        raise contested(self.kind, wanted.name)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
         """The object as the manifest has it, created when there is none (NOD-009). `Conflict`."""
@@ -95,16 +105,28 @@ class Definitions:
                 continue
         raise contested(self.kind, name)
 
-    def delete(self, place: Place, name: str) -> Object:
-        """Removes the object; runs keep what they were admitted with (NODQ-58). `NotFound`."""
+    def update(self, place: Place, manifest: Manifest) -> Outcome:
+        """The object as the manifest has it, and nothing else of what it was. `NotFound`, `Invalid`, `Conflict`."""
+        for _ in range(MOST_TRIES):
+            old = self.shelf.find(place, self.kind, manifest.name)
+            try:
+                return self.revise(old, manifest.complete(), exact=True)
+            except ConditionFailed:
+                continue
+        raise contested(self.kind, manifest.name)
+
+    def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
+        """Removes the object; runs keep what they were admitted with (NODQ-58). `NotFound`, `Conflict`."""
         for _ in range(MOST_TRIES):
             old = self.shelf.find(place, self.kind, name)
+            wanted.check(old)
+            exact, now = wanted.resource_version is not None, self.shelf.clock.now()
             try:
-                self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *self.removed(old))
+                self.shelf.journal.objects.remove(old, now, *self.removed(old), exact=exact)
             except ConditionFailed:
                 continue
             self.clear(old)
-            return old
+            return Outcome(old, {}, removed=True)
         raise contested(self.kind, name)
 
     def shown(self, manifest: Manifest) -> dict[str, Any]:
@@ -132,15 +154,18 @@ class Definitions:
     def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
         """One try of a new object. Raises `ConditionFailed` when the name was taken meanwhile."""
         now = self.shelf.clock.now()
-        uid = self.ids.fresh(self.kind.lower())
+        uid, said = self.ids.fresh(self.kind.lower()), manifest.metadata
+        scope = Scope(place.org, uid)
         obj = Object(
             key=key_of(place, self.kind, manifest.name),
             uid=uid,
             version=next_version(0, now),
             generation=1,
-            spec=self.shelf.payloads.put(Scope(place.org, uid), as_text(manifest.spec)),
+            spec=self.shelf.payloads.put(scope, as_text(manifest.spec)),
             created_at=now,
-            labels=manifest.labels or {},
+            status=self.begun(manifest),
+            labels=said.labels or {},
+            annotations=self.shelf.noted(scope, said.annotations),
         )
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self.shelf.journal.objects.create(obj, now, *self.added(obj, manifest), receipt=receipt)

@@ -75,6 +75,7 @@ class Expiry:
             status=projection.expired(obj.status),
             version=next_version(obj.version, now),
             expired_at=now,
+            annotations=None,  # `kubectl apply` notes the whole spec there
         )
         context = Update(
             keys.conversation_key(head.id),

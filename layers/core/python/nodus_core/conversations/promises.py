@@ -6,7 +6,7 @@ Only a success is remembered: after a refusal the same key may carry a corrected
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nodus_core.journal.journal import Journal
@@ -78,14 +78,15 @@ def kept(journal: Journal, promised: Promise, now: datetime) -> Receipt | None:
 
 def first_outcome(receipt: Receipt, key: ObjectKey, manifest: Manifest) -> Object:
     """The object as the first call answered it, whatever became of it since."""
-    facts = json.loads(receipt.facts)
+    facts, said = json.loads(receipt.facts), manifest.metadata
     return Object(
-        key=key,
+        key=replace(key, name=facts["name"]),
         uid=facts["uid"],
         version=facts["version"],
         generation=1,
         spec=Inline(""),
         created_at=moment(facts["createdAt"]),
         status=facts["status"],
-        labels=manifest.labels or {},
+        labels=said.labels or {},
+        annotations=Inline(json.dumps(said.annotations)) if said.annotations else None,
     )

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from nodus_core.access.door import Place
 from nodus_core.billing import balance
+from nodus_core.conversations.conditions import with_conditions
 from nodus_core.conversations.control import finished
-from nodus_core.conversations.shelf import Outcome, Shelf, expired, scope_of
+from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
@@ -25,6 +26,7 @@ from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.fields import is_name
 from nodus_core.resources.kinds import API_VERSION
+from nodus_core.resources.metadata import SANDBOX_FINALIZER
 from nodus_core.resources.selectors import Selector
 
 RUN = "AgentRun"
@@ -76,9 +78,8 @@ class Reading:
     def shown(self, outcome: Outcome) -> Shown:
         """The object of a call's outcome; a replayed one is shown as the first call saw it."""
         obj = outcome.object
-        if outcome.replayed:
-            return envelope(obj, outcome.spec, obj.status)
-        return envelope(obj, outcome.spec, self._statuses([obj])[0])
+        status = obj.status if outcome.replayed else self._statuses([obj])[0]
+        return envelope(obj, (outcome.spec, self.shelf.annotations(obj)), status)
 
     def page(self, place: Place, kind: str, limit: int, after: str | None, selector: Selector) -> PageOf:
         """Objects in name order, at most `limit`, fewer when they are large or do not match.
@@ -147,10 +148,10 @@ class Reading:
             objects, after = self.shelf.journal.objects_of(
                 place.org, place.project, kind, after=after, limit=_CHUNK
             )
-            specs, statuses = self.shelf.specs(objects), self._statuses(objects)
-            for obj, spec, status in zip(objects, specs, statuses, strict=True):
-                if spec is not None:
-                    yield envelope(obj, spec, status)
+            every, statuses = self.shelf.texts(objects), self._statuses(objects)
+            for obj, texts, status in zip(objects, every, statuses, strict=True):
+                if texts is not None:
+                    yield envelope(obj, texts, status)
             if after is None:
                 return
 
@@ -200,8 +201,9 @@ def _is_let_go(obj: Object) -> bool:
     return obj.status.get("sandbox", {}).get("phase", projection.DELETED) == projection.DELETED
 
 
-def envelope(obj: Object, spec: Shown, status: Shown) -> Shown:
+def envelope(obj: Object, texts: Texts, status: Shown) -> Shown:
     """The five keys of every object (NOD-002)."""
+    spec, annotations = texts
     metadata: Shown = {
         "name": obj.key.name,
         "namespace": obj.key.project,
@@ -211,15 +213,17 @@ def envelope(obj: Object, spec: Shown, status: Shown) -> Shown:
         "creationTimestamp": stamp(obj.created_at),
     }
     if obj.deleted_at is not None:
-        metadata["deletionTimestamp"] = stamp(obj.deleted_at)
+        metadata |= {"deletionTimestamp": stamp(obj.deleted_at), "finalizers": [SANDBOX_FINALIZER]}
     if obj.labels:
         metadata["labels"] = dict(obj.labels)
+    if annotations:
+        metadata["annotations"] = annotations
     return {
         "apiVersion": API_VERSION,
         "kind": obj.key.kind,
         "metadata": metadata,
         "spec": spec,
-        "status": status,
+        "status": with_conditions(obj, spec, status),
     }
 
 

@@ -18,6 +18,7 @@ from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.journal.loose_values import left, loose, taken
 from nodus_core.journal.objects import next_version
+from nodus_core.journal.payloads import Scope
 from nodus_core.journal.store import Operation
 from nodus_core.journal.vault import ValueGone, Vault, VaultPlace
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
@@ -31,6 +32,9 @@ from nodus_core.resources.secret import sealed_digest
 KIND = "Secret"
 _SHOWN = "{}"
 """The spec of every Secret as it is stored and read: what may be written may not be read."""
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""Where `kubectl apply` notes all that it has sent, values included."""
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +68,8 @@ class Secrets(Definitions):
 
     def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
         """One try of a new Secret, its values first. `Invalid` without values."""
-        values = _required(manifest)
+        values, said = _required(manifest), manifest.metadata
+        _check_notes(manifest)
         now, uid, journal = self.shelf.clock.now(), self.ids.fresh("secret"), self.shelf.journal
         obj = Object(
             key=key_of(place, KIND, manifest.name),
@@ -74,7 +79,8 @@ class Secrets(Definitions):
             spec=Inline(_SHOWN),
             created_at=now,
             status=_status(values),
-            labels=manifest.labels or {},
+            labels=said.labels or {},
+            annotations=self.shelf.noted(Scope(place.org, uid), said.annotations),
         )
         journal.loose_values.expect(loose(obj), now)
         try:
@@ -89,10 +95,11 @@ class Secrets(Definitions):
 
     def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """The Secret with other labels, other values, or both; the same ones change nothing."""
+        _check_notes(manifest)
         values: Values | None = manifest.spec.get("data")
         if values is None or (old.value is not None and _digest(old, values) == old.value.digest):
             return super().revise(old, replace(manifest, spec={}), exact=exact)
-        self.shelf.check_version(old, manifest)
+        self.shelf.check_seen(old, manifest.metadata)
         now = self.shelf.clock.now()
         try:
             version = self.vault.replace(vault_place(old), values)
@@ -101,10 +108,10 @@ class Secrets(Definitions):
             message = f"the values of Secret {old.key.name!r} are gone from the vault; delete it and create it again"
             raise Refusal("Conflict", message, kind=KIND, name=old.key.name) from None
         new = replace(
-            old,
+            self.shelf.renoted(old, manifest.metadata),
             value=ValueRef(version, _digest(old, values)),
             status=_status(values),
-            labels=old.labels if manifest.labels is None else manifest.labels,
+            revised_at=now,
             generation=old.generation + 1,
             version=next_version(old.version, now),
         )
@@ -143,6 +150,13 @@ def _required(manifest: Manifest) -> Values:
         cause = Cause("spec.data", "is required: field names and their values", "FieldValueRequired")
         raise invalid(KIND, manifest.name, (cause,))
     return values
+
+
+def _check_notes(manifest: Manifest) -> None:
+    """Refuses a note that would hold the values where everybody who may list Secrets reads them."""
+    if LAST_APPLIED in (manifest.metadata.annotations or {}):
+        message = "would keep the values readable: use kubectl apply --server-side, or kubectl create"
+        raise invalid(KIND, manifest.name, (Cause(f"metadata.annotations.{LAST_APPLIED}", message),))
 
 
 def _check_complete(old: Object, patch: Mapping[str, Any]) -> None:

@@ -1,7 +1,9 @@
 """What the kinds share in storage: finding an object, its spec's text, changing it under its version."""
 
+import base64
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,13 +13,14 @@ from nodus_core.access.door import Place
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Payloads, Scope
-from nodus_core.journal.ports import Clock
+from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, ObjectKey
-from nodus_core.kernel.text import Inline
+from nodus_core.kernel.text import Stored, Text
 from nodus_core.resources.fields import LONGEST_NAME, is_name
-from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.manifest import Manifest, check_changed
+from nodus_core.resources.metadata import GENERATED, Metadata
 from nodus_core.resources.patch import same
 
 MOST_TRIES = 8
@@ -25,15 +28,22 @@ MOST_TRIES = 8
 
 _READERS = 16
 
+Texts = tuple[dict[str, Any], dict[str, str]]
+"""What stands of an object in texts: its spec and its annotations."""
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call came to. `spec` is what the person wrote; `replayed`: an idempotency key's first outcome."""
+    """What a call came to. `spec` is what the person wrote; `replayed`: an idempotency key's first outcome.
+
+    `removed`: the object is no more.
+    """
 
     object: Object
     spec: dict[str, Any] = field(repr=False)
     created: bool = False
     replayed: bool = False
+    removed: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,59 +88,89 @@ class Shelf:
 
     def manifest(self, obj: Object) -> Manifest:
         """The object as its writer would send it."""
-        return Manifest(obj.key.kind, obj.key.name, self.spec(obj), obj.labels)
+        metadata = Metadata(obj.key.name, dict(obj.labels), self.annotations(obj))
+        return Manifest(obj.key.kind, metadata, self.spec(obj))
 
-    def specs(self, objects: Sequence[Object]) -> list[dict[str, Any] | None]:
-        """The specs in the same order, None for an object that is removed meanwhile.
+    def annotations(self, obj: Object) -> dict[str, str]:
+        """What others note on the object. Raises `Refusal` `NotFound` when it is removed meanwhile."""
+        if obj.annotations is None:
+            return {}
+        with self.reading(obj):
+            return json.loads(self.payloads.get(scope_of(obj), obj.annotations))
+
+    def noted(self, scope: Scope, annotations: Mapping[str, str] | None) -> Text | None:
+        """Annotations as they stand in a row."""
+        return self.payloads.put(scope, as_text(dict(annotations))) if annotations else None
+
+    def texts(self, objects: Sequence[Object]) -> list[Texts | None]:
+        """Specs and annotations in the same order, None for an object that is removed meanwhile.
 
         Those that stand outside their rows are fetched side by side.
         """
-        if sum(not isinstance(obj.spec, Inline) for obj in objects) < 2:
-            return [self._spec_if_there(obj) for obj in objects]
+        outside = [obj for obj in objects for text in (obj.spec, obj.annotations) if isinstance(text, Stored)]
+        if len(outside) < 2:
+            return [self._texts_if_there(obj) for obj in objects]
         with ThreadPoolExecutor(_READERS) as readers:
-            return list(readers.map(self._spec_if_there, objects))
+            return list(readers.map(self._texts_if_there, objects))
 
-    def _spec_if_there(self, obj: Object) -> dict[str, Any] | None:
+    def _texts_if_there(self, obj: Object) -> Texts | None:
         try:
-            return self.spec(obj)
+            return self.spec(obj), self.annotations(obj)
         except Refusal:
             return None
 
     def revise(self, old: Object, manifest: Manifest, *more: Operation, exact: bool = False) -> Outcome:
-        """The object with the manifest's spec and labels; what means the same changes nothing.
+        """The object with the manifest's spec, labels and annotations; what means the same changes nothing.
 
         `more` is what the kind keeps beside it and changes with it.
 
         `exact`: the manifest's version must be the stored one even when nothing changes. Raises `Refusal`
-        `Conflict` for a version that is not the stored one, `ConditionFailed` when the object changed since.
+        `Conflict` for a version that is not the stored one, `Invalid` for a change that the kind does not allow,
+        `ConditionFailed` when the object changed since.
         """
         spec = self.spec(old)
-        labels = old.labels if manifest.labels is None else manifest.labels
         new_spec = not same(spec, manifest.spec)
-        if exact or new_spec or labels != old.labels:
-            self.check_version(old, manifest)
-        if not new_spec and labels == old.labels:
+        if exact or new_spec or self.is_renoted(old, manifest.metadata):
+            self.check_seen(old, manifest.metadata)
+        elif not new_spec:
             return Outcome(old, spec)
+        new = self.renoted(old, manifest.metadata)
         now = self.clock.now()
-        text = self.payloads.put(scope_of(old), as_text(manifest.spec)) if new_spec else old.spec
-        new = replace(
-            old,
-            spec=text,
-            labels=labels,
-            generation=old.generation + (1 if new_spec else 0),
-            version=next_version(old.version, now),
-        )
+        if new_spec:
+            check_changed(old.key.kind, old.key.name, spec, manifest.spec)
+            text = self.payloads.put(scope_of(old), as_text(manifest.spec))
+            new = replace(new, spec=text, generation=old.generation + 1, revised_at=now)
+        if new == old:
+            return Outcome(old, spec)
+        new = replace(new, version=next_version(old.version, now))
         self.journal.objects.replace(old, new, now, *more)
         return Outcome(new, manifest.spec if new_spec else spec)
 
-    def check_version(self, old: Object, manifest: Manifest) -> None:
-        """Raises `Refusal` `Conflict` when the manifest was made from another version than the stored one."""
-        if manifest.version not in (None, str(old.version)):
+    def is_renoted(self, old: Object, said: Metadata) -> bool:
+        """Whether other labels or annotations are said than the object has."""
+        return said.labels not in (None, old.labels) or (
+            said.annotations is not None and said.annotations != self.annotations(old)
+        )
+
+    def renoted(self, old: Object, said: Metadata) -> Object:
+        """The object with the labels and annotations that are said; what nothing is said about stays."""
+        if not self.is_renoted(old, said):
+            return old
+        notes = old.annotations if said.annotations is None else self.noted(scope_of(old), said.annotations)
+        return replace(old, labels=old.labels if said.labels is None else said.labels, annotations=notes)
+
+    def check_seen(self, old: Object, said: Metadata) -> None:
+        """Raises `Refusal` `Conflict` when the writer has seen another version, or another object, than is stored."""
+        kind, name = old.key.kind, old.key.name
+        if said.uid not in (None, old.uid):
+            message = f"{kind} {name!r} has another uid: it was deleted and made again; read it again"
+            raise Refusal("Conflict", message, kind=kind, name=name)
+        if said.version not in (None, str(old.version)):
             message = (
-                f"{old.key.kind} {old.key.name!r} was changed since version {manifest.version[:40]}; "
+                f"{kind} {name!r} was changed since version {said.version[:40]}; "
                 "read it again and repeat your change"
             )
-            raise Refusal("Conflict", message, kind=old.key.kind, name=old.key.name)
+            raise Refusal("Conflict", message, kind=kind, name=name)
 
 
 def head_of(journal: Journal, obj: Object) -> Conversation:
@@ -139,6 +179,14 @@ def head_of(journal: Journal, obj: Object) -> Conversation:
     if head is None:
         raise CorruptRow(f"AgentRun {obj.key.name!r} ({obj.uid}) has no conversation")
     return head
+
+
+def named(manifest: Manifest, ids: Ids) -> Manifest:
+    """The manifest under its name, or under one that is generated anew with each call (`metadata.generateName`)."""
+    if manifest.metadata.generate_name is None:
+        return manifest
+    entropy = hashlib.sha256(ids.fresh("name").encode()).digest()
+    return manifest.named(base64.b32encode(entropy).decode()[:GENERATED].lower())
 
 
 def key_of(place: Place, kind: str, name: str) -> ObjectKey:

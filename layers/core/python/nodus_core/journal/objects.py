@@ -95,15 +95,17 @@ class Objects:
             *more,
         )
 
-    def remove(self, obj: Object, now: datetime, *more: Operation) -> None:
+    def remove(self, obj: Object, now: datetime, *more: Operation, exact: bool = False) -> None:
         """Condition: the stored object is `obj` by uid, and its last change is older. Raises `ConditionFailed`.
 
-        The object may have changed since it was read: its end is still the last entry of the change log.
+        The object may have changed since it was read, unless it must be `exact`ly this version: its end is still the
+        last entry of the change log.
         """
         gone = replace(obj, version=next_version(obj.version, now))
+        seen = Equals("version", obj.version) if exact else Below("version", gone.version)
         self._writer.commit(
             "remove-object",
-            Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), Below("version", gone.version))),
+            Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), seen)),
             _change(gone, "DELETED", now),
             *more,
         )

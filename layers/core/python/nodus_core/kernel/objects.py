@@ -41,6 +41,8 @@ class Object:
 
     `version` grows with every change and is the watch position; `generation` grows with the spec. `value` is a
     Secret's only: its values stand in the vault, and nowhere else. `expired_at`: an AgentRun's texts are gone.
+    `annotations` is the JSON text of what others note on it; `revised_at` is when the spec changed last, None while it
+    is as it was created.
     """
 
     key: ObjectKey
@@ -54,6 +56,8 @@ class Object:
     labels: dict[str, str] = field(default_factory=dict[str, str])
     value: ValueRef | None = None
     expired_at: datetime | None = None
+    annotations: Text | None = None
+    revised_at: datetime | None = None
 
 
 @dataclass(frozen=True)

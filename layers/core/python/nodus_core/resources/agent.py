@@ -1,11 +1,11 @@
 """Kind `Agent`: a reusable definition (catalogue: *Agent definition*)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from nodus_core.resources.columns import AGE, NAME, REVISION, Column, Shown, dollars, joined, pick
-from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder
+from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder, as_texts
 from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
 
@@ -34,6 +34,10 @@ class AgentSpec(Spec):
     env: Env | None = None
     secrets: Secrets | None = None
     state: Literal["Stopped"] | None = None
+
+    @classmethod
+    def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        return as_texts(spec, "perRunMaxCostUSD")
 
 
 def _model(shown: Shown) -> str:

@@ -1,7 +1,7 @@
 """Kind `AgentRun`: one task with an agent (catalogue: *AgentRun admission and lifecycle*)."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -9,11 +9,11 @@ from pydantic import AfterValidator, Field, model_validator
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import LARGEST_COUNT
 from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick, preview
+from nodus_core.resources.durations import duration
 from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
 
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
-_DURATION = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s)?", re.ASCII)
 
 
 def deadline(text: str, now: datetime) -> datetime:
@@ -21,10 +21,9 @@ def deadline(text: str, now: datetime) -> datetime:
 
     Raises `ValueError` with words for people.
     """
-    spans = _DURATION.fullmatch(text)
-    if spans:
-        days, hours, minutes, seconds = (int(span or 0) for span in spans.groups())
-        return now + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    span = duration(text)
+    if span is not None:
+        return now + span
     if _INSTANT.fullmatch(text) is None:
         raise ValueError(
             "must be a time with a zone such as 2030-01-01T00:00:00Z, or a duration such as 2h or 30m"

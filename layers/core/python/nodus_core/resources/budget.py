@@ -1,11 +1,11 @@
 """Kind `Budget`: one limit for compute and managed inference of a project together (NOD-146, NODQ-108)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from nodus_core.resources.columns import AGE, NAME, Column, dollars
-from nodus_core.resources.fields import Money, Spec
+from nodus_core.resources.fields import Money, Spec, as_texts
 
 
 class BudgetSpec(Spec):
@@ -14,6 +14,10 @@ class BudgetSpec(Spec):
     limit_usd: Money = Field(alias="limitUSD")
     period: Literal["Total"] | None = None
     action: Literal["Block"] | None = None
+
+    @classmethod
+    def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        return as_texts(spec, "limitUSD")
 
 
 COLUMNS = (

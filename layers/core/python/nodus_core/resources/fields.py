@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from nodus_core.kernel.errors import Cause
 from nodus_core.resources.document import Written
 
 MOST_TEXT = 262_144
@@ -48,6 +49,8 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LABEL_ONLY = re.compile(_LABEL)
 _MONEY = re.compile(r"\d+(\.\d{1,6})?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,4}(\.\d{1,2})?", re.ASCII)
+_VERSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:/@-]*[A-Za-z0-9])?")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
@@ -57,11 +60,29 @@ _FIELD = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class Spec(BaseModel):
-    """A part of a spec: unknown fields and wrong types are refused (NODQ-61), names are camelCase."""
+    """A spec or a part of one: unknown fields and wrong types are refused (NODQ-61), names are camelCase.
+
+    The model of a whole spec says by `as_stored` and `changed` what else its kind asks for.
+    """
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, alias_generator=to_camel, hide_input_in_errors=True
     )
+
+    @classmethod
+    def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        """A spec that this model has accepted, as it is stored: money given as a number as the text that was written."""
+        return spec
+
+    @classmethod
+    def changed(cls, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Cause]:
+        """What is wrong with changing a stored spec into another that is right by itself."""
+        return iter(())
+
+
+def as_texts(spec: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A spec whose fields of money are texts, whatever they were given as (NODQ-92)."""
+    return {**spec, **{name: str(spec[name]) for name in names if name in spec}}
 
 
 def problem(message: str) -> PydanticCustomError:
@@ -135,6 +156,13 @@ def _dollars(value: Any) -> str:
     return text
 
 
+def number(value: Any) -> str:
+    """A number above 0 with at most two decimals, as written; as a text it is taken, too."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or _NUMBER.fullmatch(str(value)) is None:
+        raise problem('must be a number such as 2 or "0.5"')
+    return str(value)
+
+
 def _clean_path(value: str) -> str:
     if not value.startswith("/") or posixpath.normpath(value) != value or value in ("/", "//"):
         raise problem("must be an absolute folder other than /, without . or .. or a slash at its end")
@@ -200,6 +228,12 @@ Label = Annotated[
 ]
 RequestKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_key)]
 """What a caller calls a request of its own; a message's key likewise."""
+Revision = Annotated[
+    Str,
+    AfterValidator(
+        _matching(_VERSION, LONGEST_LABEL, "must be a version: at most 63 letters, digits, - _ and .")
+    ),
+]
 Variable = Annotated[Str, AfterValidator(_variable)]
 SecretField = Annotated[
     Str, AfterValidator(_matching(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -"))

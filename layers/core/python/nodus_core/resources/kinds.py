@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 
-from nodus_core.resources import agent, agentrun, budget, secret
+from nodus_core.resources import (
+    agent,
+    agentgroup,
+    agentrun,
+    budget,
+    connection,
+    endpoint,
+    environment,
+    environmentimage,
+    sandbox,
+    secret,
+)
 from nodus_core.resources.columns import Column
-from nodus_core.resources.fields import Spec
+from nodus_core.resources.fields import LONGEST_NAME, Spec
 
 GROUP = "nodus.dev"
 VERSION = "v1"
@@ -17,7 +28,7 @@ class Kind:
 
     `plural` is its word in paths and permissions. `namespaced`: its objects belong to a project, the others to an
     organization. `notice` is what an object says in its status while nothing acts on it yet; `phase` is then the
-    one that it shows, for a kind that has phases.
+    one that it shows, for a kind that has phases. `longest_name` counts characters.
     """
 
     name: str
@@ -29,6 +40,7 @@ class Kind:
     namespaced: bool = True
     notice: str | None = None
     phase: str | None = None
+    longest_name: int = LONGEST_NAME
 
     @property
     def list_name(self) -> str:
@@ -43,7 +55,60 @@ class Kind:
 KINDS = (
     Kind("Agent", "agents", "agent", agent.AgentSpec, agent.COLUMNS),
     Kind("AgentRun", "agentruns", "agentrun", agentrun.AgentRunSpec, agentrun.COLUMNS, ("ar",)),
+    Kind(
+        "AgentGroup",
+        "agentgroups",
+        "agentgroup",
+        agentgroup.AgentGroupSpec,
+        agentgroup.COLUMNS,
+        ("ag",),
+        notice="Groups take no members yet: the group is kept and checked, and starts nothing.",
+        phase="Pending",
+        longest_name=agentgroup.LONGEST_NAME,
+    ),
     Kind("Budget", "budgets", "budget", budget.BudgetSpec, budget.COLUMNS),
+    Kind(
+        "Connection",
+        "connections",
+        "connection",
+        connection.ConnectionSpec,
+        connection.COLUMNS,
+        notice="No repository is read through connections yet: the connection is kept and checked.",
+    ),
+    Kind(
+        "Endpoint",
+        "endpoints",
+        "endpoint",
+        endpoint.EndpointSpec,
+        endpoint.COLUMNS,
+        notice="No model is called through endpoints yet: the endpoint is kept and checked.",
+    ),
+    Kind(
+        "Environment",
+        "environments",
+        "environment",
+        environment.EnvironmentSpec,
+        environment.COLUMNS,
+        notice="No evaluation runs yet: the environment is kept and checked, and its version is fixed.",
+    ),
+    Kind(
+        "EnvironmentImage",
+        "environmentimages",
+        "environmentimage",
+        environmentimage.EnvironmentImageSpec,
+        environmentimage.COLUMNS,
+        notice="No image is built yet: what it is to be is kept and checked.",
+    ),
+    Kind(
+        "Sandbox",
+        "sandboxes",
+        "sandbox",
+        sandbox.SandboxSpec,
+        sandbox.COLUMNS,
+        ("sb",),
+        notice="Sandboxes of one's own are not started yet: the sandbox is kept and checked, and costs nothing.",
+        phase="Pending",
+    ),
     Kind("Secret", "secrets", "secret", secret.SecretSpec, secret.COLUMNS),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -2,6 +2,8 @@
 
 import difflib
 import types
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -27,7 +29,11 @@ _REASONS = {
     "extra_forbidden": "FieldValueUnknown",
     "too_large": "FieldValueTooLong",
 }
-_WHOLE_REASON = {"too_large": "PayloadTooLarge", "coming_soon": "ComingSoon"}
+_WHOLE_REASON = {
+    "too_large": "PayloadTooLarge",
+    "coming_soon": "ComingSoon",
+    "gpu_unavailable": "GPUUnavailable",
+}
 
 
 def refusal(
@@ -48,6 +54,18 @@ def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: s
     what = f"{kind} {name!r}" if name else kind
     listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes[:MOST_CAUSES])
     return Refusal(reason, f"{what} is not accepted: {listed}", causes=causes, kind=kind, name=name)
+
+
+def unknown_fields(
+    given: Mapping[str, Any], known: tuple[str, ...], path: str, ignored: tuple[str, ...] = ()
+) -> Iterator[Cause]:
+    """What is wrong with the fields that are none; `ignored` ones are taken and not offered.
+
+    No more of them than are shown, for to look for what was meant is slow.
+    """
+    unknown = (key for key in given if key not in known and key not in ignored)
+    for key in islice(unknown, MOST_CAUSES):
+        yield Cause(below(path, key), f"is no field{suggestion(key, list(known))}", "FieldValueUnknown")
 
 
 def _cause(item: Any, model: type[BaseModel], root: str) -> Cause:

@@ -1,0 +1,126 @@
+"""Writes that are tried and not made (`dryRun=All`): the use cases run over ports that keep nothing.
+
+What is read is real, so every check is made; what would be written, started or removed goes nowhere. A condition
+that only a commit would check, because of a race, is not seen: nothing is promised by a rehearsal.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.payloads import Payloads, Scope
+from nodus_core.journal.ports import Ids
+from nodus_core.journal.store import Key, Page, Row, Store, Transaction
+from nodus_core.journal.vault import VaultPlace
+from nodus_core.kernel.ids import digest
+from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, inline
+
+
+@dataclass(frozen=True)
+class RehearsedStore:
+    """A store that is read and never written."""
+
+    real: Store
+
+    def commit(self, transaction: Transaction, token: str) -> None:
+        """Nothing is written."""
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        return self.real.get(keys)
+
+    def query(
+        self,
+        pk: str,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> Page:
+        return self.real.query(pk, prefix, after=after, limit=limit, newest_first=newest_first)
+
+    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
+        return self.real.due(shard, until, limit)
+
+
+@dataclass(frozen=True)
+class RehearsedPayloads:
+    """Texts that are kept as long as the rehearsal lasts, before those that are stored."""
+
+    real: Payloads
+    put_here: dict[Text, str] = field(default_factory=dict[Text, str])
+
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
+        short = inline(text)
+        if short is not None:
+            return short
+        stored = Stored(digest(text), len(text.encode()), cut(text, INLINE_LIMIT) if head else "")
+        self.put_here[stored] = text
+        return stored
+
+    def get(self, scope: Scope, text: Text) -> str:
+        if isinstance(text, Inline):
+            return text.text
+        return self.put_here[text] if text in self.put_here else self.real.get(scope, text)
+
+    def get_many(self, scope: Scope, texts: Sequence[Text]) -> list[str]:
+        return [self.get(scope, text) for text in texts]
+
+    def with_heads(self, scope: Scope, texts: Sequence[Text]) -> list[Text]:
+        return self.real.with_heads(scope, texts)
+
+    def presign(self, scope: Scope, stored: Stored) -> str:
+        return self.real.presign(scope, stored)
+
+    def delete_scope(self, scope: Scope) -> None:
+        """Nothing is removed."""
+
+
+class RehearsedVault:
+    """A vault that takes values and keeps none."""
+
+    VERSION = "rehearsed"
+
+    def create(self, place: VaultPlace, values: Mapping[str, str]) -> str:
+        return self.VERSION
+
+    def replace(self, place: VaultPlace, values: Mapping[str, str]) -> str:
+        return self.VERSION
+
+    def read(self, place: VaultPlace, version: str) -> Mapping[str, str]:
+        """No write reads values."""
+        raise NotImplementedError("a rehearsal reads no values")
+
+    def remove(self, place: VaultPlace) -> None:
+        """Nothing is removed."""
+
+
+class RehearsedStarts:
+    """Executions and schedules: nothing is started, no kick is asked for."""
+
+    def start(self, line: str, generation: int) -> None:
+        """Nothing starts."""
+
+    def kick_at(self, line: str, at: datetime) -> None:
+        """Nobody kicks."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The ports of one rehearsal."""
+
+    shelf: Shelf
+    kicks: Kicks
+    vault: RehearsedVault
+    schedules: RehearsedStarts
+
+    @classmethod
+    def of(cls, shelf: Shelf, ids: Ids) -> "Rehearsal":
+        """A rehearsal over what is really stored."""
+        journal = Journal(RehearsedStore(shelf.journal.store), ids)
+        rehearsed = Shelf(journal, RehearsedPayloads(shelf.payloads), shelf.clock)
+        starts = RehearsedStarts()
+        return cls(rehearsed, Kicks(journal, starts, shelf.clock), RehearsedVault(), starts)

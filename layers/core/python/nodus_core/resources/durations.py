@@ -1,0 +1,33 @@
+"""Spans of time as people write them: `90s`, `30m`, `1d12h`."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+from nodus_core.resources.fields import problem
+
+_DURATION = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s)?", re.ASCII)
+
+
+def duration(text: str) -> timedelta | None:
+    """The span that a text means, or None when it is none."""
+    spans = _DURATION.fullmatch(text)
+    if spans is None:
+        return None
+    days, hours, minutes, seconds = (int(span or 0) for span in spans.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def between(least: str, most: str) -> Callable[[str], str]:
+    """A check that a text is a span of at least and at most so much."""
+    shortest, longest = duration(least), duration(most)
+    if shortest is None or longest is None:
+        raise ValueError(f"{least} and {most} must be durations")
+
+    def check(value: str) -> str:
+        span = duration(value)
+        if span is None or not shortest <= span <= longest:
+            raise problem(f"must be a duration from {least} to {most}, such as 10m or 1h30m")
+        return value
+
+    return check

@@ -1,0 +1,83 @@
+"""Kind `Environment`: versioned tasks and their grader, for evaluations (NODQ-08, NODQ-104)."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from nodus_core.kernel.errors import Cause
+from nodus_core.resources.columns import AGE, NAME, Column, Shown, pick
+from nodus_core.resources.fields import (
+    Image,
+    Label,
+    Prompt,
+    Revision,
+    Script,
+    Spec,
+    Str,
+    at_most,
+    not_blank,
+    problem,
+)
+from nodus_core.resources.patch import same
+
+MOST_TASKS = 5_000
+"""Tasks of one split; the size of a request's body is their other bound."""
+
+
+class EnvironmentTask(Spec):
+    """One task: what the agent is asked, and what only the grader is told of the answer."""
+
+    id: Label
+    prompt: Annotated[Prompt, AfterValidator(not_blank)]
+    answer: Annotated[Str, AfterValidator(at_most(4096))] | None = None
+
+
+class Grader(Spec):
+    """The program that judges an answer, in a sandbox of its own."""
+
+    image: Image
+    command: Script
+
+
+def _distinct(tasks: list[EnvironmentTask]) -> list[EnvironmentTask]:
+    if len({task.id for task in tasks}) < len(tasks):
+        raise problem("names a task twice")
+    return tasks
+
+
+Tasks = Annotated[
+    list[EnvironmentTask], Field(min_length=1, max_length=MOST_TASKS), AfterValidator(_distinct)
+]
+
+
+class EnvironmentSpec(Spec):
+    """`spec` of an Environment as written."""
+
+    version: Revision
+    image: Image | None = None
+    splits: Annotated[dict[Label, Tasks], Field(min_length=1, max_length=20)]
+    grader: Grader
+
+    @classmethod
+    def changed(cls, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Cause]:
+        """What is published under a version never changes."""
+        if old.get("version") == new.get("version") and not same(old, new):
+            yield Cause(
+                "spec.version", "is published and its content is fixed: give what changed another version"
+            )
+
+
+def _splits(shown: Shown) -> str:
+    splits: dict[str, list[Any]] = pick(shown, "spec.splits") or {}
+    return ",".join(f"{name}={len(tasks)}" for name, tasks in splits.items())
+
+
+COLUMNS = (
+    NAME,
+    Column("Version", "spec.version", "Under which its tasks are published."),
+    Column("Tasks", _splits, "Tasks of each split."),
+    Column("Image", "spec.image", "Image of the sandboxes in which the agent works."),
+    AGE,
+    Column("Grader", "spec.grader.image", "Image of the grader's sandbox.", priority=1),
+)
