@@ -127,7 +127,7 @@ class Gate:
         """No route: the path is none, or takes other methods (as of a whole list: it is not deleted at once)."""
         method, path = self.app.current_event.http_method, self.app.current_event.path
         taken = [known for known, pattern in self._paths if pattern.fullmatch(path)]
-        if not taken:
+        if not taken or method in taken:  # with a name in it that is none
             return self._failed(Refusal("NotFound", "there is nothing at this path"))
         allowed = ", ".join(taken)
         refused = self._failed(Refusal("MethodNotAllowed", f"{method} is not taken here, only {allowed}"))
