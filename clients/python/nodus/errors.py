@@ -16,6 +16,7 @@
         ├── UnauthorizedError         401 Unauthorized
         ├── ForbiddenError            403 Forbidden
         ├── NotFoundError             404 NotFound
+        ├── MethodNotAllowedError     405 MethodNotAllowed
         ├── ConflictError             409 Conflict
         │   ├── AlreadyExistsError    409 AlreadyExists
         │   ├── AgentStoppedError     409 AgentStopped
@@ -30,6 +31,7 @@
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
         ├── InvalidError              422 Invalid
         │   ├── ComingSoonError       422 ComingSoon
+        │   ├── GPUUnavailableError   422 GPUUnavailable
         │   └── NotAvailableError     422 NotAvailable
         ├── TooManyRequestsError      429 TooManyRequests
         ├── ServerError               500 InternalError
@@ -214,6 +216,12 @@ class NotFoundError(ApiError):
     default_reason = "NotFound"
 
 
+class MethodNotAllowedError(ApiError):
+    """The path is there and does not take this method."""
+
+    default_reason = "MethodNotAllowed"
+
+
 class ConflictError(ApiError):
     """The object is in a state that does not allow the call."""
 
@@ -298,6 +306,12 @@ class ComingSoonError(InvalidError):
     default_reason = "ComingSoon"
 
 
+class GPUUnavailableError(InvalidError):
+    """A Sandbox asks for a GPU, and there is none (NODQ-63)."""
+
+    default_reason = "GPUUnavailable"
+
+
 class NotAvailableError(InvalidError):
     """This installation cannot do that: a kind or a setting that nothing acts on yet, or that is switched off."""
 
@@ -327,6 +341,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
     404: NotFoundError,
+    405: MethodNotAllowedError,
     409: ConflictError,
     410: GoneError,
     413: PayloadTooLargeError,
