@@ -59,23 +59,28 @@ def new_cloud(state: State) -> Cloud:
     except NoCloudError:
         key = f"AKIA{secrets.token_hex(8).upper()}"
         known = Cloud(endpoint="", access_key_id=key, secret_access_key=secrets.token_urlsafe(30))
-    port = known.endpoint.rpartition(":")[2]
-    if not (port and is_free(int(port))):
-        port = str(free_port())
+    plain = _port(known.endpoint)
     return Cloud(
-        endpoint=f"http://127.0.0.1:{port}",
+        endpoint=f"http://127.0.0.1:{plain}",
+        tls_endpoint=f"https://127.0.0.1:{_port(known.tls_endpoint, but=plain)}",
         access_key_id=known.access_key_id,
         secret_access_key=known.secret_access_key,
         outputs=known.outputs,
     )
 
 
-def free_port() -> int:
-    """A port of ours that nobody listens on."""
+def _port(known: str, *, but: int | None = None) -> int:
+    """The port of a known address while it is free, else another one."""
+    port = known.rpartition(":")[2]
+    return int(port) if port and int(port) != but and is_free(int(port)) else free_port(but=but)
+
+
+def free_port(*, but: int | None = None) -> int:
+    """A port of ours that nobody listens on, other than `but`."""
     start = secrets.randbelow(len(PORTS))
     for offset in range(len(PORTS)):
         port = PORTS[(start + offset) % len(PORTS)]
-        if is_free(port):
+        if port != but and is_free(port):
             return port
     raise NoCloudError(f"no free port from {PORTS.start} to {PORTS.stop - 1} on 127.0.0.1")
 
@@ -124,6 +129,7 @@ def cloud_daemon(state: State, cloud: Cloud) -> Daemon:
         "AUTH": "true",
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": port,
+        "TLS_PORT": cloud.tls_endpoint.rpartition(":")[2],
         "MINISTACK_HOST": "127.0.0.1",
         "MINISTACK_REGION": REGION,
         "MINISTACK_WORKER_THREADS": "256",

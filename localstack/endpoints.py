@@ -32,6 +32,7 @@ class Cloud:
         region: of all resources.
         outputs: stack name -> output name -> value; empty before the first deploy.
         pids: process name -> pid, as of the last `up`.
+        tls_endpoint: where the REST API alone is served over TLS, for kubectl.
     """
 
     endpoint: str
@@ -40,6 +41,7 @@ class Cloud:
     region: str = REGION
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     pids: dict[str, int] = field(default_factory=dict)
+    tls_endpoint: str = ""
 
     @classmethod
     def load(cls, state: State | None = None) -> Cloud:
@@ -58,6 +60,7 @@ class Cloud:
                 region=data["region"],
                 outputs=data["outputs"],
                 pids=data["pids"],
+                tls_endpoint=data.get("tlsEndpoint", ""),
             )
         except FileNotFoundError as error:
             raise NoCloudError(f"{path} does not exist: start the local cloud with `make up`") from error

@@ -57,6 +57,16 @@ class State:
         return self.folder / "scripted"
 
     @property
+    def tls(self) -> Path:
+        """Certificate and key of the API's TLS listener."""
+        return self.folder / "tls"
+
+    @property
+    def tls_authority(self) -> Path:
+        """The certificate by which clients know that listener."""
+        return self.tls / "ca.pem"
+
+    @property
     def lock_file(self) -> Path:
         """Held by the command that changes the cloud (`localstack.turns`)."""
         return self.folder / "lock"
@@ -64,7 +74,7 @@ class State:
     @property
     def parts(self) -> tuple[Path, ...]:
         """The folders below it."""
-        return (self.emulator, self.logs, self.run, self.sandboxes, self.deployment, self.scripted)
+        return (self.emulator, self.logs, self.run, self.sandboxes, self.deployment, self.scripted, self.tls)
 
     def create(self) -> None:
         """Make the folders, open to their owner only: they hold credentials and what runs wrote.

@@ -107,6 +107,7 @@ def ensure_key(state: State, cloud: Cloud) -> None:
         token = answer["token"]
         write_private(issued, digest(token))
     own = {"server": cloud.api_url, "org": ORGANIZATION, "project": PROJECT, "token": token}
+    own |= {"tlsServer": cloud.tls_endpoint, "caFile": str(state.tls_authority)}
     wanted = {**context, **own, "state": str(state.folder)}
     if context != wanted or not configuration.get("current-context"):
         configuration["contexts"][name] = wanted

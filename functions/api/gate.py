@@ -7,6 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from nodus_core.aws.http_events import headers_of
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.kinds import API_VERSION
 
@@ -84,6 +85,10 @@ class Gate:
             return route
 
         return register
+
+    def header(self, name: str) -> str:
+        """A header of the call that is being answered; `name` is in lower case."""
+        return headers_of(self.app.current_event.raw_event).get(name, "")
 
     def behind(
         self, method: str, rule: str, permission: str, *, repeatable: Judged = reads

@@ -11,7 +11,7 @@ from nodus_core.conversations.shelf import Shelf
 
 from functions.api.env import Environment
 from functions.api.gate import Gate
-from functions.api.routes import agentruns, health, objects
+from functions.api.routes import agentruns, documents, health, objects
 from functions.api.service import Service
 
 logger = Logger()
@@ -22,7 +22,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, objects, agentruns):
+    for noun in (health, documents, objects, agentruns):
         noun.add(gate)
     return gate
 

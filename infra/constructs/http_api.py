@@ -26,8 +26,15 @@ ACCESS_LOG = {
 }
 
 
+DOCUMENTS = (
+    *("/healthz", "/version", "/api", "/api/{proxy+}", "/apis"),
+    *("/openapi.json", "/openapi/{proxy+}"),
+)
+"""What is read beside the resources: health, and what the API says of itself."""
+
+
 class HttpApi(Construct):
-    """`ANY /apis/{proxy+}` and `GET /healthz` for `api`, `POST /link/v1/{proxy+}` for `link`."""
+    """`ANY /apis/{proxy+}` and `GET` of the documents for `api`, `POST /link/v1/{proxy+}` for `link`."""
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id)
@@ -55,7 +62,13 @@ class HttpApi(Construct):
         to_link = integrations.HttpLambdaIntegration("ToLink", link)
         routes = [
             *self.api.add_routes(path="/apis/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api),
-            *self.api.add_routes(path="/healthz", methods=[apigw.HttpMethod.GET], integration=to_api),
+            *(
+                route
+                for path in DOCUMENTS
+                for route in self.api.add_routes(
+                    path=path, methods=[apigw.HttpMethod.GET], integration=to_api
+                )
+            ),
             *self.api.add_routes(
                 path="/link/v1/{proxy+}", methods=[apigw.HttpMethod.POST], integration=to_link
             ),

@@ -30,16 +30,22 @@ LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 
 
 class Gate:
-    """Lets signed requests and requests to deployed APIs through to `inner`, refuses the rest with 403."""
+    """Lets signed requests and requests to deployed APIs through to `inner`, refuses the rest with 403.
 
-    def __init__(self, inner: Application) -> None:
+    What comes over TLS is for the deployed REST API alone, whose path `api_path` tells (None: nothing is deployed).
+    """
+
+    def __init__(self, inner: Application, api_path: Callable[[], str | None]) -> None:
         self._inner = inner
+        self._api_path = api_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
             await self._inner(scope, receive, send)
             return
-        reason = refusal(scope)
+        path = self._api_path() if scope["scheme"] in {"https", "wss"} else ""
+        scope = below(scope, path or "")
+        reason = "nothing is deployed here yet" if path is None else refusal(scope)
         if reason is None:
             await self._inner(as_secure(scope), receive, send)
         elif scope["type"] == "http":
@@ -47,6 +53,12 @@ class Gate:
         else:
             await receive()
             await send({"type": "websocket.close", "code": 1008, "reason": reason})
+
+
+def below(scope: Scope, path: str) -> Scope:
+    """The request with its path taken as one below `path`."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return {**scope, "path": path + scope["path"], "raw_path": path.encode() + raw}
 
 
 def as_secure(scope: Scope) -> Scope:

@@ -22,9 +22,11 @@ from hypercorn.asyncio import serve  # pyright: ignore[reportMissingImports]
 from hypercorn.config import Config  # pyright: ignore[reportMissingImports]
 
 from localstack import supervise
+from localstack.cloud import tls
 from localstack.cloud.gate import Gate
 from localstack.cloud.packages import PackageStore
 from localstack.cloud.write_ahead import WriteAhead, WriteAheadLog
+from localstack.endpoints import Cloud, NoCloudError
 from localstack.faults.plug import Plug
 from localstack.paths import State
 
@@ -81,15 +83,28 @@ async def run(application: WriteAhead, port: int, state: State, plug: Plug | Non
     loop.add_signal_handler(signal.SIGUSR1, save)
     loop.add_signal_handler(signal.SIGUSR2, warm, state)
     config = Config()
-    config.bind = [f"127.0.0.1:{port}"]
+    config.insecure_bind = [f"127.0.0.1:{port}"]
+    config.bind = [f"127.0.0.1:{os.environ['TLS_PORT']}"]
+    certificate, key = tls.ensure(state)
+    config.certfile, config.keyfile = str(certificate), str(key)
+    config.alpn_protocols = ["http/1.1"]
     config.keep_alive_timeout = 75
     config.graceful_timeout = 2
     config.websocket_ping_interval = 30
     control = await plug.listen() if plug else None
     served = plug.around(application) if plug else application
-    await serve(Gate(served), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+    await serve(Gate(served, lambda: api_path(state)), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
     if control is not None:
         control.close()
+
+
+def api_path(state: State) -> str | None:
+    """The path of the deployed REST API, None before the first deploy."""
+    try:
+        cloud = Cloud.load(state)
+        return cloud.api_url.removeprefix(cloud.endpoint)
+    except NoCloudError:
+        return None
 
 
 async def snapshot(application: WriteAhead, state: State) -> None:

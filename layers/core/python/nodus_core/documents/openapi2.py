@@ -1,0 +1,65 @@
+"""OpenAPI 2 (Swagger), which older kubectl reads, as JSON and as the protocol buffer that it asks for."""
+
+from typing import Any, cast
+
+from nodus_core.documents.operations import Operation, operations
+from nodus_core.documents.schemas import GVK, all_schemas, gvk, relocated
+from nodus_core.documents.shared import STATUS
+
+Document = dict[str, Any]
+DEFINITIONS = "#/definitions/"
+
+
+def document(release: str) -> Document:
+    """The API as Swagger. Parameters other than of the path and the body are left to OpenAPI 3."""
+    paths: dict[str, Document] = {}
+    for operation in operations():
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    made: Document = {
+        "swagger": "2.0",
+        "info": {"title": "Nodus", "version": release},
+        "paths": paths,
+        "definitions": {name: _open(schema) for name, schema in all_schemas().items()},
+    }
+    return relocated(made, DEFINITIONS)
+
+
+def _operation(operation: Operation) -> Document:
+    parameters: list[Document] = [
+        {"name": each.name, "in": "path", "required": True, "type": "string", "description": each.description}
+        for each in operation.parameters
+        if each.where == "path"
+    ]
+    for name in list(operation.bodies.values())[:1]:
+        parameters.append({"name": "body", "in": "body", "required": True, "schema": {"$ref": name}})
+    return {
+        "operationId": operation.id,
+        "description": operation.summary,
+        "consumes": list(operation.bodies) or ["*/*"],
+        "produces": ["application/json"],
+        "parameters": parameters,
+        "responses": {
+            str(code): {
+                "description": answer.description,
+                **({"schema": {"$ref": answer.schema}} if answer.schema else {}),
+            }
+            for code, answer in sorted(operation.answers.items())
+            if answer.schema != STATUS or code < 300
+        },
+        "x-kubernetes-action": operation.action,
+        GVK: gvk(operation.kind.name)[0],
+    }
+
+
+def _open(value: Any) -> Any:
+    """A schema without what Swagger has no word for: closed objects, alternatives."""
+    if isinstance(value, dict):
+        schema = cast("Document", value)
+        return {
+            key: _open(item)
+            for key, item in schema.items()
+            if not (key == "additionalProperties" and item is False) and key not in ("anyOf", "oneOf")
+        }
+    if isinstance(value, list):
+        return [_open(item) for item in cast("list[Any]", value)]
+    return value

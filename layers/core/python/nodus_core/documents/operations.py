@@ -1,0 +1,216 @@
+"""Every call of the API as data: what the documents say of it, and what the routes must be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nodus_core.documents.schemas import name_of
+from nodus_core.documents.shared import STATUS, Schema
+from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
+
+JSON = "application/json"
+TEXT = "text/plain"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+BASE = f"/apis/{API_VERSION}"
+
+Where = Literal["path", "query", "header"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Something that a call takes beside its body."""
+
+    name: str
+    where: Where
+    description: str
+    schema: Schema = field(default_factory=lambda: {"type": "string"})
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes back with a code: the name of a schema and its media type, or nothing."""
+
+    description: str
+    schema: str | None = None
+    media: str = JSON
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call. `action` is Kubernetes' word for it; `bodies` names a schema for each media type that is taken."""
+
+    method: str
+    path: str
+    id: str
+    summary: str
+    action: str
+    kind: Kind
+    parameters: tuple[Parameter, ...] = ()
+    bodies: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: Mapping[int, Answer] = field(default_factory=dict[int, Answer])
+
+
+PROJECT = Parameter("namespace", "path", "The project.", {"type": "string", "maxLength": 63}, required=True)
+NAME = Parameter("name", "path", "Name of the object.", {"type": "string", "maxLength": 253}, required=True)
+LIMIT = Parameter(
+    "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
+)
+CONTINUE = Parameter("continue", "query", "Where to go on: metadata.continue of the page before.")
+FIELDS = Parameter("fieldSelector", "query", "FIELD=VALUE or FIELD!=VALUE, joined by commas.")
+LABELS = Parameter(
+    "labelSelector", "query", "Which labels they have: key=value, key!=value, key in (a,b), key, !key."
+)
+WATCH = Parameter("watch", "query", "Tell of changes instead.", {"type": "boolean"})
+POSITION = Parameter(
+    "resourceVersion", "query", "Where a watch begins: metadata.resourceVersion of a list or event."
+)
+WINDOW = Parameter(
+    "timeoutSeconds", "query", "How long a watch waits for a change.", {"type": "integer", "minimum": 0}
+)
+BOOKMARKS = Parameter("allowWatchBookmarks", "query", "End a watch with its position.", {"type": "boolean"})
+DRY_RUN = Parameter(
+    "dryRun", "query", "All: check everything, store nothing.", {"type": "string", "enum": ["All"]}
+)
+MANAGER = Parameter("fieldManager", "query", "Who changes it; not kept.")
+VALIDATION = Parameter(
+    "fieldValidation",
+    "query",
+    "Fields are always checked strictly.",
+    {"type": "string", "enum": ["Ignore", "Warn", "Strict"]},
+)
+FORCE = Parameter(
+    "force", "query", "Of an apply; nothing is ever owned by another manager.", {"type": "boolean"}
+)
+KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "The same key and meaning again gives the first outcome; 1 to 255 visible ASCII characters.",
+    {"type": "string", "minLength": 1, "maxLength": 255},
+)
+ORGANIZATION = Parameter("Nodus-Org", "header", "The organization, if the credential has several.")
+
+ONE = "/{name}"
+"""One object, below the path of its kind."""
+
+_VERBS = {
+    "list": "list",
+    "get": "read",
+    "post": "create",
+    "put": "replace",
+    "patch": "patch",
+    "delete": "delete",
+}
+_READING = (LIMIT, CONTINUE, FIELDS, LABELS, WATCH, POSITION, WINDOW, BOOKMARKS)
+_WRITING = (DRY_RUN, MANAGER, VALIDATION)
+_REFUSAL = Answer("A refusal: what happened, to which object, and what to do.", STATUS)
+
+
+def operations() -> Iterator[Operation]:
+    """Every call that needs a credential."""
+    for kind in KINDS:
+        yield from of_kind(kind)
+    yield from below_runs()
+
+
+def of_kind(kind: Kind) -> Iterator[Operation]:
+    """The calls that every kind has."""
+    paths, own = _Paths(kind), name_of(kind.name)
+    shown, new = Answer("The object.", own), Answer("The new object.", own)
+    page = Answer("A page, or changes where they are watched.", name_of(kind.list_name))
+    gone = {200: Answer("It is gone.", STATUS), 202: Answer("It is going.", own)}
+    body, patch = {JSON: own}, {APPLY: own, MERGE: own}
+    yield paths.call("GET", "", "list", f"List or watch {kind.plural}", {200: page}, _READING)
+    yield paths.call(
+        "POST", "", "post", f"Create a {kind.name}", {200: shown, 201: new}, (*_WRITING, KEY), body
+    )
+    yield paths.call("GET", ONE, "get", f"Read a {kind.name}", {200: shown})
+    yield paths.call("PUT", ONE, "put", f"Replace a {kind.name}", {200: shown}, _WRITING, body)
+    yield paths.call(
+        "PATCH",
+        ONE,
+        "patch",
+        f"Apply or change a {kind.name}",
+        {200: shown, 201: new},
+        (*_WRITING, FORCE),
+        patch,
+    )
+    yield paths.call("DELETE", ONE, "delete", f"Delete a {kind.name}", gone, (DRY_RUN,))
+
+
+def below_runs() -> Iterator[Operation]:
+    """What stands below a run."""
+    paths = _Paths(BY_NAME["AgentRun"])
+    shown, heard = name_of("AgentRun"), name_of("MessageReceipt")
+    taken = {200: Answer("As it is.", shown), 202: Answer("It is taken.", shown)}
+    accepted = {200: Answer("It was accepted before.", heard), 202: Answer("Accepted.", heard)}
+    steps = {200: Answer("A page of steps.", name_of("StepList"))}
+    answer = {
+        200: Answer("The whole answer.", None, TEXT),
+        307: Answer("It is large: read it at Location, without the credential."),
+    }
+    yield paths.call("POST", f"{ONE}/cancel", "connect", "Cancel a run", taken)
+    yield paths.call(
+        "POST",
+        f"{ONE}/messages",
+        "connect",
+        "Send a run its next prompt",
+        accepted,
+        (),
+        {JSON: name_of("Message")},
+    )
+    yield paths.call(
+        "POST",
+        f"{ONE}/resolution",
+        "connect",
+        "Say what became of a step",
+        taken,
+        (),
+        {JSON: name_of("Stated")},
+    )
+    yield paths.call("GET", f"{ONE}/steps", "connect", "List what a run did", steps, (LIMIT, CONTINUE))
+    yield paths.call("GET", f"{ONE}/answer", "connect", "Read a run's answer", answer)
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """The calls at and below the path of a kind."""
+
+    kind: Kind
+
+    def call(  # noqa: PLR0917 - the columns of a table, in their order
+        self,
+        method: str,
+        tail: str,
+        action: str,
+        summary: str,
+        answers: Mapping[int, Answer],
+        parameters: tuple[Parameter, ...] = (),
+        bodies: Mapping[str, str] | None = None,
+    ) -> Operation:
+        """One call; what all have in common is added."""
+        kind, of_project = self.kind, self.kind.namespaced
+        place = f"{BASE}/namespaces/{{namespace}}" if of_project else BASE
+        verb = _VERBS.get(action, method.lower())
+        below = tail.removeprefix(ONE).strip("/").capitalize()
+        common = (*((PROJECT,) if of_project else ()), *((NAME,) if ONE in tail else ()), ORGANIZATION)
+        return Operation(
+            method=method,
+            path=f"{place}/{kind.plural}{tail}",
+            id=f"{verb}{'Namespaced' if of_project else ''}{kind.name}{below}",
+            summary=summary,
+            action=action,
+            kind=kind,
+            parameters=(*common, *parameters),
+            bodies=bodies or {},
+            answers={**answers, **dict.fromkeys(_refused(method, tail), _REFUSAL)},
+        )
+
+
+def _refused(method: str, tail: str) -> tuple[int, ...]:
+    """The codes of refusals that a call may get; docs/errors.md says for what."""
+    body = (413, 415, 422) if method in ("POST", "PUT", "PATCH") else ()
+    stale = (409,) if method != "GET" or tail.endswith("/answer") else ()
+    gone = (410,) if method == "GET" else ()
+    return (400, 401, 403, 404, *stale, *gone, *body, 429, 500, 503)

@@ -1,0 +1,173 @@
+"""Schemas that no model of ours checks: those of Kubernetes, and what the server only answers."""
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+PREFIX = "dev.nodus.v1"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+OBJECT_META = f"{META}.ObjectMeta"
+LIST_META = f"{META}.ListMeta"
+STATUS = f"{META}.Status"
+RECEIPT = f"{PREFIX}.MessageReceipt"
+STEP = f"{PREFIX}.Step"
+STEPS = f"{PREFIX}.StepList"
+
+
+def text(description: str, **more: Any) -> Schema:
+    """A text."""
+    return {"type": "string", "description": description, **more}
+
+
+def whole(description: str, **more: Any) -> Schema:
+    """A whole number."""
+    return {"type": "integer", "description": description, **more}
+
+
+def moment(description: str) -> Schema:
+    """A moment in UTC."""
+    return text(description, format="date-time")
+
+
+def _texts(description: str) -> Schema:
+    return {"type": "object", "description": description, "additionalProperties": {"type": "string"}}
+
+
+def _fields(description: str, properties: Schema, *required: str, **more: Any) -> Schema:
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "description": description, "properties": properties, **needed, **more}
+
+
+def _versioned(version: str, kind: str) -> Schema:
+    return {
+        "apiVersion": text("Version of the schema.", enum=[version]),
+        "kind": text("The kind.", enum=[kind]),
+    }
+
+
+_OPEN = {"x-kubernetes-preserve-unknown-fields": True}
+
+_OBJECT_META = _fields(
+    "Metadata of an object.",
+    {
+        "name": text("Unique for its kind in its project."),
+        "generateName": text("Beginning of a name that the server completes, where name is left out."),
+        "namespace": text("The project."),
+        "uid": text("The object's own id: another one of the same name has another."),
+        "resourceVersion": text("Version of this object; grows with every change."),
+        "generation": whole("How often the spec was written.", format="int64"),
+        "creationTimestamp": moment("When it was made."),
+        "deletionTimestamp": moment("When its deletion was asked for; it goes when its finalizers have."),
+        "labels": _texts("Words by which objects are selected."),
+        "annotations": _texts("Notes of tools and people."),
+        "finalizers": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "What is still to be cleaned up before the object is gone.",
+        },
+    },
+    **_OPEN,
+)
+
+_LIST_META = _fields(
+    "Metadata of a list.",
+    {
+        "resourceVersion": text("A position from which the list can be watched."),
+        "continue": text("Where the next page begins; absent on the last one."),
+    },
+)
+
+_CAUSE = _fields(
+    "One thing that is wrong.",
+    {
+        "reason": text("One word for programs."),
+        "message": text("What is wrong, and what to do."),
+        "field": text("The field."),
+    },
+)
+
+_STATUS = _fields(
+    "What became of a call that gives no object.",
+    {
+        **_versioned("v1", "Status"),
+        "metadata": {"type": "object"},
+        "status": text("How it went.", enum=["Success", "Failure"]),
+        "reason": text("One word for programs."),
+        "message": text("What happened, to which object, and what to do."),
+        "code": whole("The HTTP status.", format="int32"),
+        "details": _fields(
+            "What it is about.",
+            {
+                "name": text("The object."),
+                "kind": text("Its kind."),
+                "uid": text("Its id."),
+                "retryAfterSeconds": whole("When to try again.", format="int32"),
+                "causes": {"type": "array", "items": _CAUSE, "description": "Everything that is wrong."},
+            },
+            **_OPEN,
+        ),
+    },
+    "apiVersion",
+    "kind",
+    "status",
+    **{"x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Status"}]},
+)
+
+_USAGE = _fields(
+    "Tokens of model calls.",
+    {"inputTokens": whole("Read by the model."), "outputTokens": whole("Written by it.")},
+)
+
+_STEP = _fields(
+    "One thing that a run did.",
+    {
+        "index": whole("Its place."),
+        "name": text("Its name within the run."),
+        "kind": text("What kind of work it is."),
+        "state": text("How it stands.", enum=["Running", "Completed", "Failed", "Cancelled", "Uncertain"]),
+        "guarantee": text(
+            "What holds when its worker dies.", enum=["ExactlyOnce", "AtLeastOnce", "AtMostOnce"]
+        ),
+        "startedAt": moment("When it began."),
+        "finishedAt": moment("When it ended."),
+        "costUSD": text("What it cost, in US dollars."),
+        "usage": _USAGE,
+        "preview": text("The beginning of what came out."),
+    },
+    "index",
+    "name",
+    "kind",
+    "state",
+    **_OPEN,
+)
+
+SHARED: dict[str, Schema] = {
+    OBJECT_META: _OBJECT_META,
+    LIST_META: _LIST_META,
+    STATUS: _STATUS,
+    RECEIPT: _fields(
+        "An accepted message.",
+        {
+            **_versioned("nodus.dev/v1", "Message"),
+            "agentRun": text("The run."),
+            "messageKey": text("The message's key."),
+            "turn": whole("The turn that it gets."),
+            "acceptedAt": moment("When it was accepted."),
+        },
+        "agentRun",
+        "messageKey",
+        "turn",
+        "acceptedAt",
+    ),
+    STEP: _STEP,
+    STEPS: _fields(
+        "A page of a run's steps.",
+        {
+            **_versioned("nodus.dev/v1", "StepList"),
+            "metadata": {"$ref": LIST_META},
+            "items": {"type": "array", "items": {"$ref": STEP}},
+        },
+        "items",
+    ),
+}
+"""Each under its name."""

@@ -1,0 +1,83 @@
+"""Objects as rows: `meta.k8s.io/v1` `Table`, in which kubectl asks for what it prints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from nodus_core.kernel.times import moment
+from nodus_core.resources.columns import Column, Shown
+from nodus_core.resources.kinds import Kind
+
+TABLE_VERSION = "meta.k8s.io/v1"
+Include = Literal["None", "Metadata", "Object"]
+"""What a row holds beside its cells."""
+
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of one kind, as of a moment: ages are counted up to it."""
+
+    kind: Kind
+    now: datetime
+    include: Include = "Metadata"
+
+    def table(
+        self, objects: Sequence[Shown], metadata: Mapping[str, Any], *, headed: bool = True
+    ) -> dict[str, Any]:
+        """Objects as a table. `headed`: with its columns, which a watcher gets with the first event only."""
+        return {
+            "kind": "Table",
+            "apiVersion": TABLE_VERSION,
+            "metadata": dict(metadata),
+            "columnDefinitions": [_definition(column) for column in self.kind.columns] if headed else [],
+            "rows": [self._row(shown) for shown in objects],
+        }
+
+    def _row(self, shown: Shown) -> dict[str, Any]:
+        cells = [self._cell(column, shown) for column in self.kind.columns]
+        match self.include:
+            case "None":
+                return {"cells": cells}
+            case "Object":
+                return {"cells": cells, "object": shown}
+            case "Metadata":
+                return {"cells": cells, "object": _partial(shown)}
+
+    def _cell(self, column: Column, shown: Shown) -> Any:
+        value = column.cell(shown)
+        if column.type == "date" and isinstance(value, str):
+            return age((self.now - moment(value)).total_seconds())
+        return value
+
+
+def age(seconds: float) -> str:
+    """A span of time in the two largest units that say something, as kubectl shows it."""
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole}s"
+    for index, (size, letter) in enumerate(_SPANS):
+        count, rest = divmod(whole, size)
+        if count:
+            below, unit = _SPANS[index + 1] if index + 1 < len(_SPANS) else (1, "s")
+            more = rest // below
+            return f"{count}{letter}{more}{unit}" if more and count < 10 else f"{count}{letter}"
+    return f"{whole}s"
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": "string" if column.type == "date" else column.type,
+        "format": "name" if column.name == "Name" else "",
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def _partial(shown: Shown) -> dict[str, Any]:
+    """What is known of an object without reading it: kubectl takes the name and the position from it."""
+    metadata = cast("Mapping[str, Any]", shown["metadata"])
+    return {"kind": "PartialObjectMetadata", "apiVersion": TABLE_VERSION, "metadata": dict(metadata)}

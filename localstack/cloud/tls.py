@@ -1,0 +1,106 @@
+"""The certificate of the local API's TLS listener: kubectl sends no token over plain http.
+
+A certificate authority of this state folder alone signs one certificate for the loopback names. Its key is thrown
+away once it has signed, so nobody can sign a second one with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from localstack.endpoints import write_private
+from localstack.paths import State
+
+NAMES: tuple[x509.GeneralName, ...] = (
+    x509.DNSName("localhost"),
+    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    x509.IPAddress(ipaddress.ip_address("::1")),
+)
+VALID = datetime.timedelta(days=3650)
+RENEWED_BEFORE = datetime.timedelta(days=30)
+
+
+def ensure(state: State) -> tuple[Path, Path]:
+    """The files of the certificate and of its key, made anew when they are missing or run out soon."""
+    if not _is_good(state):
+        _make(state)
+    return state.tls / "cert.pem", state.tls / "key.pem"
+
+
+def _is_good(state: State) -> bool:
+    files = (state.tls_authority, state.tls / "cert.pem", state.tls / "key.pem")
+    if not all(file.is_file() for file in files):
+        return False
+    certificate = x509.load_pem_x509_certificate(files[1].read_bytes())
+    return certificate.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + RENEWED_BEFORE
+
+
+def _make(state: State) -> None:
+    state.tls.mkdir(exist_ok=True, mode=0o700)
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Nodus local cloud")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    authority = (
+        _builder(issuer, issuer, authority_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    certificate = (
+        _builder(subject, issuer, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(NAMES), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    write_private(state.tls / "key.pem", secret.decode())
+    write_private(state.tls / "cert.pem", _pem(certificate))
+    write_private(state.tls_authority, _pem(authority))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + VALID)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
