@@ -77,6 +77,8 @@ def refusal(scope: Scope) -> str | None:
     if not LOCAL_HOST.fullmatch(host):
         return f"the local cloud answers on loopback names only, not as {host!r}"
     path: str = scope["path"]
+    if not {".", ".."}.isdisjoint(path.split("/")):
+        return "a path here has no . and no .. in it"
     if path == HEALTH or path.startswith(UNSIGNED_PREFIXES):
         return None
     if scope["type"] == "websocket":

@@ -1,10 +1,11 @@
 """What the gate in front of the emulated AWS lets through."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from localstack.cloud.gate import refusal
+from localstack.cloud.gate import Gate, refusal
 
 SIGNED = (
     "authorization",
@@ -72,3 +73,37 @@ def test_services_are_reached_signed_only_and_apis_without() -> None:
     assert refusal(scope("/_aws/execute-api/h1/apis/x")) is None
     assert refusal(scope("/_aws/execute-api/h1/link", kind="websocket")) is None
     assert refusal(scope("/elsewhere", kind="websocket")) is not None
+
+
+async def _reached(scheme: str, path: str, deployed: str | None) -> tuple[list[str], list[int]]:
+    """Paths that came through the gate, and codes that it answered itself."""
+    paths: list[str] = []
+    codes: list[int] = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+        assert scope["raw_path"].decode() == scope["path"]
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            codes.append(message["status"])
+
+    asked = {**scope(path), "scheme": scheme, "raw_path": path.encode()}
+    await Gate(inner, lambda: deployed)(asked, None, send)  # type: ignore[arg-type]
+    return paths, codes
+
+
+def test_the_tls_listener_leads_to_the_deployed_api_alone() -> None:
+    api = "/_aws/execute-api/abc"
+    assert asyncio.run(_reached("https", "/apis/nodus.dev/v1", api)) == ([f"{api}/apis/nodus.dev/v1"], [])
+    # What is closed on the other listener is no more than a path of the API on this one.
+    assert asyncio.run(_reached("https", "/_ministack/reset", api)) == ([f"{api}/_ministack/reset"], [])
+    assert asyncio.run(_reached("https", "/apis", None)) == ([], [403])
+    assert asyncio.run(_reached("http", f"{api}/apis", None)) == ([f"{api}/apis"], [])
+
+
+def test_nobody_leaves_the_api_by_dots_in_a_path() -> None:
+    api = "/_aws/execute-api/abc"
+    for path in ("/../../_ministack/reset", "/./apis", "/apis/.."):
+        assert asyncio.run(_reached("https", path, api)) == ([], [403])
+        assert asyncio.run(_reached("http", api + path, None)) == ([], [403])
