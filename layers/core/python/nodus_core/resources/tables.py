@@ -13,7 +13,19 @@ TABLE_VERSION = "meta.k8s.io/v1"
 Include = Literal["None", "Metadata", "Object"]
 """What a row holds beside its cells."""
 
-_SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
+_AGES: tuple[tuple[float, str, str | None], ...] = (
+    (120, "s", None),
+    (600, "m", "s"),
+    (3 * 3_600, "m", None),
+    (8 * 3_600, "h", "m"),
+    (48 * 3_600, "h", None),
+    (8 * 86_400, "d", "h"),
+    (2 * 365 * 86_400, "d", None),
+    (8 * 365 * 86_400, "y", "d"),
+    (float("inf"), "y", None),
+)
+"""Below how many seconds an age is shown in which unit, and beside it in which smaller one."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +66,12 @@ class Tables:
 
 
 def age(seconds: float) -> str:
-    """A span of time in the two largest units that say something, as kubectl shows it."""
+    """A span of time as kubectl shows ages: in one unit, or in two while the first one is still small."""
     whole = max(int(seconds), 0)
-    if whole < 120:
-        return f"{whole}s"
-    for index, (size, letter) in enumerate(_SPANS):
-        count, rest = divmod(whole, size)
-        if count:
-            below, unit = _SPANS[index + 1] if index + 1 < len(_SPANS) else (1, "s")
-            more = rest // below
-            return f"{count}{letter}{more}{unit}" if more and count < 10 else f"{count}{letter}"
-    return f"{whole}s"
+    unit, below = next((unit, below) for limit, unit, below in _AGES if whole < limit)
+    count, rest = divmod(whole, _SECONDS[unit])
+    more = rest // _SECONDS[below] if below else 0
+    return f"{count}{unit}{more}{below}" if more else f"{count}{unit}"
 
 
 def _definition(column: Column) -> dict[str, Any]:
