@@ -29,7 +29,8 @@ def stage(assembly: Assembly, name: str) -> dict[str, Any]:
 def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
     assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
         *("$connect", "$default", "$disconnect"),
-        *("ANY /apis/{proxy+}", "GET /healthz", "POST /link/v1/{proxy+}"),
+        *("ANY /apis/{proxy+}", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
+        *("GET /openapi.json", "GET /openapi/{proxy+}", "GET /version", "POST /link/v1/{proxy+}"),
     ]
 
 
@@ -37,9 +38,8 @@ def test_each_route_leads_to_its_function(assembly: Assembly) -> None:
     resources = assembly.service.body["Resources"]
     for route in all_properties(assembly, "AWS::ApiGatewayV2::Route"):
         integration = resources[route["Target"]["Fn::Join"][1][1]["Ref"]]["Properties"]
-        wanted = (
-            "FunctionsApi" if route["RouteKey"].endswith(("/apis/{proxy+}", "/healthz")) else "FunctionsLink"
-        )
+        to_link = route["RouteKey"].startswith(("$", "POST /link/"))
+        wanted = "FunctionsLink" if to_link else "FunctionsApi"
         assert wanted in str(integration["IntegrationUri"]), route["RouteKey"]
 
 

