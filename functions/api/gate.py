@@ -15,7 +15,8 @@ from functions.api.call import Call
 from functions.api.errors import to_failure
 from functions.api.service import Service
 
-BASE = f"/apis/{API_VERSION}/namespaces/<project>"
+BASE_PATH = f"/apis/{API_VERSION}"
+BASE = f"{BASE_PATH}/namespaces/<project>"
 JSON = "application/json"
 REQUEST_ID = "X-Request-Id"
 """The header by which an answer is found in the logs."""

@@ -9,9 +9,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
 from nodus_core.conversations.shelf import Shelf
 
+from functions.api import mcp
 from functions.api.env import Environment
 from functions.api.gate import Gate
 from functions.api.routes import agentruns, documents, health, objects
+from functions.api.routes import mcp as mcp_route
 from functions.api.service import Service
 
 logger = Logger()
@@ -22,7 +24,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, documents, objects, agentruns):
+    for noun in (health, documents, objects, agentruns, mcp_route):
         noun.add(gate)
     return gate
 
@@ -39,7 +41,7 @@ def _gate() -> Gate:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answers one request (payload format 2.0)."""
     gate = _gate()
-    answer = gate.answer(event, context)
+    answer = mcp.answer(gate, event, context) if mcp.is_meant(event) else gate.answer(event, context)
     log(gate, event, answer)
     return answer
 

@@ -19,6 +19,7 @@ from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
+from nodus_core.conversations.team import Team
 from nodus_core.journal.access import Access
 from nodus_core.journal.ports import Clock, Ids, Schedules
 from nodus_core.journal.vault import Vault
@@ -58,6 +59,7 @@ class Service:
     resolving: Resolving
     reading: Reading
     stepping: Stepping
+    team: Team
     clock: Clock
     rehearse: Callable[[], "Service"]
     """The same use cases over ports that keep nothing, for one call."""
@@ -87,6 +89,7 @@ class Service:
             resolving=Resolving(shelf, kicks),
             reading=Reading(shelf),
             stepping=Stepping(shelf),
+            team=Team(Reading(shelf)),
             clock=clock,
             rehearse=rehearse,
         )

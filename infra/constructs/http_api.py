@@ -34,7 +34,7 @@ DOCUMENTS = (
 
 
 class HttpApi(Construct):
-    """`ANY /apis/{proxy+}` and `GET` of the documents for `api`, `POST /link/v1/{proxy+}` for `link`."""
+    """`ANY /apis/{proxy+}`, `/mcp` and `GET` of the documents for `api`, `POST /link/v1/{proxy+}` for `link`."""
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id)
@@ -60,7 +60,9 @@ class HttpApi(Construct):
         """Adds the routes."""
         to_api = integrations.HttpLambdaIntegration("ToApi", api)
         to_link = integrations.HttpLambdaIntegration("ToLink", link)
+        mcp = [apigw.HttpMethod.GET, apigw.HttpMethod.POST, apigw.HttpMethod.DELETE]
         routes = [
+            *self.api.add_routes(path="/mcp", methods=mcp, integration=to_api),
             *self.api.add_routes(path="/apis/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api),
             *(
                 route

@@ -29,8 +29,9 @@ def stage(assembly: Assembly, name: str) -> dict[str, Any]:
 def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
     assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
         *("$connect", "$default", "$disconnect"),
-        *("ANY /apis/{proxy+}", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
-        *("GET /openapi.json", "GET /openapi/{proxy+}", "GET /version", "POST /link/v1/{proxy+}"),
+        *("ANY /apis/{proxy+}", "DELETE /mcp", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
+        *("GET /mcp", "GET /openapi.json", "GET /openapi/{proxy+}", "GET /version"),
+        *("POST /link/v1/{proxy+}", "POST /mcp"),
     ]
 
 

@@ -10,7 +10,7 @@ from nodus_core.resources.message import read_message
 from nodus_core.resources.resolution import read_resolution
 
 from functions.api.call import JSON, Call
-from functions.api.gate import Gate, always, redirect, text_reply
+from functions.api.gate import Gate, always, redirect, reply, text_reply
 from functions.api.routes.lists import list_reply, message_reply, outcome_reply
 
 
@@ -41,6 +41,11 @@ def add(gate: Gate) -> None:
         call.only("limit", "continue")
         page = service.stepping.page(place, name, call.limit(), call.query.get("continue"))
         return list_reply("StepList", page, {})
+
+    @gate.behind("GET", "/agentruns/<name>/team", AGENTRUNS_READ)
+    def get_team(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only()
+        return reply(service.team.view(place, name))
 
     @gate.behind("GET", "/agentruns/<name>/answer", AGENTRUNS_READ)
     def get_answer(place: Place, call: Call, name: str) -> Response[Any]:

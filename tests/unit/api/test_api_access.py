@@ -18,6 +18,7 @@ ALL_ROUTES = [
     ("POST", "agentruns/a/resolution"),
     ("GET", "agentruns/a/steps"),
     ("GET", "agentruns/a/answer"),
+    ("GET", "agentruns/a/team"),
 ]
 
 

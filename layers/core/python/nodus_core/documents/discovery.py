@@ -17,6 +17,7 @@ SUBRESOURCES: Mapping[str, tuple[tuple[str, list[str]], ...]] = {
         ("messages", ["create"]),
         ("resolution", ["create"]),
         ("steps", ["get"]),
+        ("team", ["get"]),
     )
 }
 """What stands below the objects of a kind, and what can be done with it."""

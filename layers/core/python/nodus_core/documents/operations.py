@@ -170,6 +170,8 @@ def below_runs() -> Iterator[Operation]:
         {JSON: name_of("Stated")},
     )
     yield paths.call("GET", f"{ONE}/steps", "connect", "List what a run did", steps, (LIMIT, CONTINUE))
+    team = {200: Answer("The team view.", name_of("Team"))}
+    yield paths.call("GET", f"{ONE}/team", "connect", "See how a run and its subagents stand", team)
     yield paths.call("GET", f"{ONE}/answer", "connect", "Read a run's answer", answer)
 
 

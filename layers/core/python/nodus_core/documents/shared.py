@@ -11,6 +11,7 @@ LIST_META = f"{META}.ListMeta"
 STATUS = f"{META}.Status"
 RECEIPT = f"{PREFIX}.MessageReceipt"
 STEP = f"{PREFIX}.Step"
+TEAM = f"{PREFIX}.Team"
 STEPS = f"{PREFIX}.StepList"
 
 
@@ -160,6 +161,35 @@ SHARED: dict[str, Schema] = {
         "acceptedAt",
     ),
     STEP: _STEP,
+    TEAM: _fields(
+        "How a run and its subagents stand.",
+        {
+            **_versioned("nodus.dev/v1", "Team"),
+            "metadata": {"type": "object"},
+            "summary": _fields(
+                "The run itself.",
+                {
+                    "state": text("The run's phase."),
+                    "message": text("How it stands, in words."),
+                    "action": text(
+                        "What a person can do next.",
+                        enum=["None", "ViewAnswer", "SendMessage", "ManageTasks", "InspectRun"],
+                    ),
+                    "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    "peakParallelModelCalls": whole("Most model calls at one time."),
+                },
+                "state",
+                "message",
+                "action",
+                "counts",
+            ),
+            "items": {"type": "array", "items": {"type": "object", **_OPEN}},
+            "verification": _fields("What was checked.", {"state": text("How the check stands.")}, **_OPEN),
+        },
+        "summary",
+        "items",
+        "verification",
+    ),
     STEPS: _fields(
         "A page of a run's steps.",
         {
