@@ -29,6 +29,8 @@ class Settings(BaseModel):
         alarm_email: an address that alarms are sent to; without one they only show on the dashboard.
         warm: provisioned concurrency, in instances, of each of the two functions a caller waits for
             (`api`, `link`); 0 provisions nothing.
+        watch_window: seconds that the answer to a watch waits for something to happen; each watcher keeps one
+            invocation of `api` busy for so long, again and again. 0 answers at once.
         spot: start sandboxes on Fargate Spot, which is cheaper and may take one away after two minutes'
             notice.
         protect: keep table, payloads and provider keys when the stack is deleted, and refuse the deletion
@@ -51,6 +53,7 @@ class Settings(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
     warm: Annotated[int, Field(ge=0, le=100)] = 0
+    watch_window: Annotated[int, Field(ge=0, le=25)] = 25
     spot: bool = False
     protect: bool = True
     sandbox_image: Annotated[str, Field(min_length=1)] = "nodus/agent-tools:latest"

@@ -14,6 +14,7 @@ APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 PAGE = 100
 LARGEST_PAGE = 500
+LONGEST_NUMBER = 18
 # What kubectl adds to every write and what changes nothing here: fields are always checked strictly.
 _TOLERATED = frozenset({"fieldManager", "fieldValidation", "force"})
 
@@ -93,6 +94,20 @@ class Call:
         if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= LARGEST_PAGE):
             raise bad(f"limit must be 1 to {LARGEST_PAGE}")
         return int(text)
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is on or off. Raises `Refusal` `BadRequest`."""
+        text = self.query.get(name, "false").lower()
+        if text not in ("true", "1", "false", "0", ""):
+            raise bad(f"{name} must be true or false")
+        return text in ("true", "1")
+
+    def number(self, name: str) -> int | None:
+        """A query parameter that is a whole number; None: it is not there. Raises `Refusal` `BadRequest`."""
+        text = self.query.get(name, "")
+        if text and not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+            raise bad(f"{name} must be a whole number")
+        return int(text) if text else None
 
     def _media_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -1,5 +1,6 @@
 """The environment of the function `api`."""
 
+from nodus_core.conversations.watching import LONGEST_WINDOW_S
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -16,3 +17,4 @@ class Environment(BaseModel):
     schedule_group: str = Field(alias="NODUS_SCHEDULE_GROUP", min_length=1)
     schedule_target: str = Field(alias="NODUS_SCHEDULE_TARGET", min_length=1)
     schedule_role: str = Field(alias="NODUS_SCHEDULE_ROLE", min_length=1)
+    watch_window: float = Field(alias="NODUS_WATCH_WINDOW", ge=0, le=LONGEST_WINDOW_S)

@@ -22,6 +22,7 @@ CODES = {
     "AnswerNotReady": 409,
     "MessageKeyConflict": 409,
     "IdempotencyKeyConflict": 409,
+    "Expired": 410,
     "PayloadExpired": 410,
     "PayloadTooLarge": 413,
     "UnsupportedMediaType": 415,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -34,6 +34,12 @@ def reply(
     """A JSON answer."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return Response(code, JSON, text, headers={**_ALWAYS, **(headers or {})})
+
+
+def lines_reply(lines: Sequence[Mapping[str, Any]]) -> Response[Any]:
+    """JSON objects, one on each line."""
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return Response(200, JSON, text, headers=dict(_ALWAYS))
 
 
 def reads(call: Call) -> bool:

@@ -33,7 +33,10 @@ def build(service: Service) -> Gate:
 def _gate() -> Gate:
     ports = core(Environment)
     shelf = Shelf(ports.journal, ports.payloads, ports.clock)
-    return build(Service.over(shelf, ports.vault, ports.kicks, ports.schedules, ports.ids))
+    window = float(ports.environment["NODUS_WATCH_WINDOW"])
+    return build(
+        Service.over(shelf, ports.vault, ports.kicks, ports.schedules, ports.ids, watch_window_s=window)
+    )
 
 
 @tracer.capture_lambda_handler(capture_response=False)

@@ -11,6 +11,7 @@ from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.groups import Groups
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.reading import Reading
@@ -20,6 +21,7 @@ from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
 from nodus_core.conversations.team import Team
+from nodus_core.conversations.watching import LONGEST_WINDOW_S, Watching
 from nodus_core.journal.access import Access
 from nodus_core.journal.ports import Clock, Ids, Schedules
 from nodus_core.journal.vault import Vault
@@ -58,6 +60,8 @@ class Service:
     messages: Messages
     resolving: Resolving
     reading: Reading
+    listing: Listing
+    watching: Watching
     stepping: Stepping
     team: Team
     clock: Clock
@@ -65,9 +69,18 @@ class Service:
     """The same use cases over ports that keep nothing, for one call."""
 
     @classmethod
-    def over(cls, shelf: Shelf, vault: Vault, kicks: Kicks, schedules: Schedules, ids: Ids) -> Self:
-        """The use cases over these ports."""
-        journal, clock = shelf.journal, shelf.clock
+    def over(
+        cls,
+        shelf: Shelf,
+        vault: Vault,
+        kicks: Kicks,
+        schedules: Schedules,
+        ids: Ids,
+        *,
+        watch_window_s: float = LONGEST_WINDOW_S,
+    ) -> Self:
+        """The use cases over these ports. `watch_window_s`: how long the answer to a watch may wait."""
+        journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
         admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
 
         def rehearse() -> "Service":
@@ -87,9 +100,11 @@ class Service:
             control=control,
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
-            reading=Reading(shelf),
+            reading=reading,
+            listing=Listing(reading),
+            watching=Watching(reading, watch_window_s),
             stepping=Stepping(shelf),
-            team=Team(Reading(shelf)),
+            team=Team(reading),
             clock=clock,
             rehearse=rehearse,
         )

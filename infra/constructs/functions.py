@@ -116,6 +116,7 @@ class Functions(Construct):
             **self._machine(),
             **self._secrets(),
             **self.schedules.environment,
+            "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
         }
         api = self._add("api", size, environment)
         use_journal(api, self._around.state.journal)

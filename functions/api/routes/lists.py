@@ -4,26 +4,48 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
+from nodus_core.conversations.listing import PageOf
 from nodus_core.conversations.messages import Accepted
 from nodus_core.conversations.promises import Promise, promise
-from nodus_core.conversations.reading import PageOf
 from nodus_core.conversations.shelf import Outcome, key_of
+from nodus_core.conversations.watching import Watch
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.manifest import Manifest
-from nodus_core.resources.selectors import read_selector
+from nodus_core.resources.selectors import Selection, read_selection
 
 from functions.api.call import Call
-from functions.api.gate import reply
+from functions.api.gate import lines_reply, reply
 from functions.api.service import Service
+
+SELECTORS = ("fieldSelector", "labelSelector")
+WATCH = ("watch", "resourceVersion", "timeoutSeconds", "allowWatchBookmarks")
 
 
 def list_objects(service: Service, place: Place, call: Call, kind: str) -> Response[Any]:
-    """A page of a kind's objects."""
-    call.only("limit", "continue", "fieldSelector")
-    selector = read_selector(call.query.get("fieldSelector"))
-    page = service.reading.page(place, kind, call.limit(), call.query.get("continue"), selector)
+    """A page of a kind's objects, or a window of what changes among them."""
+    call.only("limit", "continue", *SELECTORS, *WATCH)
+    if call.flag("watch"):
+        return _window(service, place, call, kind)
+    page = service.listing.page(place, kind, call.limit(), call.query.get("continue"), selection(call))
     return list_reply(BY_NAME[kind].list_name, page, {"resourceVersion": page.version})
+
+
+def selection(call: Call) -> Selection:
+    """Which objects a call of a whole kind is about. Raises `Refusal` `BadRequest`."""
+    return read_selection(*map(call.query.get, SELECTORS))
+
+
+def _window(service: Service, place: Place, call: Call, kind: str) -> Response[Any]:
+    seconds, longest = call.number("timeoutSeconds"), service.watching.window_s
+    watch = Watch(
+        call.number("resourceVersion"),
+        selection(call),
+        longest if seconds is None else seconds,
+        call.flag("allowWatchBookmarks"),
+    )
+    events = service.watching.window(place, kind, watch)
+    return lines_reply([{"type": event.type, "object": event.object} for event in events])
 
 
 def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:

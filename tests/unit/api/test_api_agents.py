@@ -220,8 +220,8 @@ def test_lists_take_field_selectors_and_refuse_what_they_cannot_do(rest: Rest) -
     for query in (
         {"fieldSelector": "spec.system=x"},
         {"fieldSelector": "metadata.name"},
-        {"labelSelector": "a=b"},
-        {"watch": "true"},
+        {"labelSelector": "a in b"},
+        {"watch": "perhaps"},
         {"limit": "0"},
         {"limit": "501"},
         {"limit": "\uff11"},

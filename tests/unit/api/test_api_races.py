@@ -105,5 +105,5 @@ def test_steps_do_not_go_on_behind_what_no_run_reaches(position: list[object]) -
 def test_the_end_of_a_run_is_the_last_that_its_log_holds() -> None:
     rest, _ = finished()
     rest.call("DELETE", "agentruns/r")
-    rows = rest.store.query(change_partition("acme", "web"), limit=1000).rows
+    rows = rest.store.query(change_partition("acme", "web", "AgentRun"), limit=1000).rows
     assert next(row["type"] for row in reversed(rows) if row["name"] == "r") == "DELETED"

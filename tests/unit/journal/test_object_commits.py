@@ -23,7 +23,7 @@ class Kept:
         self.journal.objects.create(self.object, self.clock.now())
 
     def log(self) -> list[str]:
-        rows = self.journal.store.query(change_partition("acme", "web")).rows
+        rows = self.journal.store.query(change_partition("acme", "web", "Agent")).rows
         return [row["type"] for row in rows]
 
 

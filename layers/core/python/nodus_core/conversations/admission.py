@@ -45,6 +45,7 @@ from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.manifest import Manifest, check_spec, merged
 from nodus_core.resources.patch import immutable, same
 from nodus_core.resources.refusals import invalid
+from nodus_core.resources.selectors import selectable
 
 KIND = "AgentRun"
 FIRST_GENERATION = 1
@@ -171,6 +172,7 @@ class Admission:
             status=projection.queued(agent.object.generation, cap),
             labels=said.labels or {},
             annotations=self.shelf.noted(scope, said.annotations),
+            selectable=selectable(manifest.spec),
         )
         conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
         first = _first_input(obj, put(spec.input), place.caller)

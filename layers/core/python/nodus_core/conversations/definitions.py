@@ -27,6 +27,7 @@ from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.objects import Object
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.manifest import Manifest, merged
+from nodus_core.resources.selectors import selectable
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +121,8 @@ class Definitions:
         for _ in range(MOST_TRIES):
             old = self.shelf.find(place, self.kind, name)
             wanted.check(old)
-            exact, now = wanted.resource_version is not None, self.shelf.clock.now()
             try:
-                self.shelf.journal.objects.remove(old, now, *self.removed(old), exact=exact)
+                self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *self.removed(old))
             except ConditionFailed:
                 continue
             self.clear(old)
@@ -166,6 +166,7 @@ class Definitions:
             status=self.begun(manifest),
             labels=said.labels or {},
             annotations=self.shelf.noted(scope, said.annotations),
+            selectable=selectable(manifest.spec),
         )
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self.shelf.journal.objects.create(obj, now, *self.added(obj, manifest), receipt=receipt)

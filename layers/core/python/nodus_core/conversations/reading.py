@@ -1,11 +1,8 @@
 """What people read: objects with their live figures, lists, answers. Nothing here changes anything."""
 
-import base64
-import binascii
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -24,37 +21,19 @@ from nodus_core.kernel.objects import Conversation, Object, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
-from nodus_core.resources.fields import is_name
 from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.metadata import SANDBOX_FINALIZER
-from nodus_core.resources.selectors import Selector
 
 RUN = "AgentRun"
-
-MOST_REPLY = 2 * 1024 * 1024
-"""Bytes of JSON after which a page ends early: a function's reply is bounded, an object's size is not small."""
-
-MOST_SCANNED = 500
-"""Objects that one page of a filtered list looks at."""
 
 LARGEST_ANSWER = 4_000_000
 """Bytes of an answer above which the reader is sent to the payload store (docs/protocols.md §1)."""
 
 _LARGEST_BODY = 5_500_000
 _CHUNK = 16
-_SKEW = timedelta(seconds=5)
 
 Shown = dict[str, Any]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PageOf:
-    """Items as they are shown; `after` is the token to go on with; `version` is a position to watch from."""
-
-    items: list[Shown]
-    after: str | None
-    version: str = "0"
 
 
 @dataclass(frozen=True)
@@ -80,26 +59,6 @@ class Reading:
         obj = outcome.object
         status = obj.status if outcome.replayed else self._statuses([obj])[0]
         return envelope(obj, (outcome.spec, self.shelf.annotations(obj)), status)
-
-    def page(self, place: Place, kind: str, limit: int, after: str | None, selector: Selector) -> PageOf:
-        """Objects in name order, at most `limit`, fewer when they are large or do not match.
-
-        Raises `Refusal` `BadRequest` for a token that is none of ours.
-        """
-        started = self.shelf.clock.now()
-        position = None if after is None else _name_in(after)
-        found: list[Shown] = []
-        size = 0
-        for scanned, shown in enumerate(self._scan(place, kind, position)):
-            if len(found) == limit or scanned == MOST_SCANNED:
-                return PageOf(found, token(position or ""), _position(started))
-            if selector.matches(shown):
-                size += len(json.dumps(shown, default=str))
-                if found and size > MOST_REPLY:
-                    return PageOf(found, token(position or ""), _position(started))
-                found.append(shown)
-            position = shown["metadata"]["name"]
-        return PageOf(found, None, _position(started))
 
     def answer(self, place: Place, name: str) -> str | Elsewhere:
         """The answer of the latest finished turn that has one (NOD-067, NOD-069).
@@ -142,18 +101,14 @@ class Reading:
                 return None
             after = page.after
 
-    def _scan(self, place: Place, kind: str, after: str | None) -> Iterator[Shown]:
-        """Objects behind a name, read in small groups: what is not needed is not read."""
-        while True:
-            objects, after = self.shelf.journal.objects_of(
-                place.org, place.project, kind, after=after, limit=_CHUNK
-            )
-            every, statuses = self.shelf.texts(objects), self._statuses(objects)
-            for obj, texts, status in zip(objects, every, statuses, strict=True):
-                if texts is not None:
-                    yield envelope(obj, texts, status)
-            if after is None:
-                return
+    def all_shown(self, objects: Sequence[Object]) -> list[Shown]:
+        """Objects of one kind as they are shown, but for those that are removed meanwhile."""
+        every, statuses = self.shelf.texts(objects), self._statuses(objects)
+        return [
+            envelope(obj, texts, status)
+            for obj, texts, status in zip(objects, every, statuses, strict=True)
+            if texts is not None
+        ]
 
     def _statuses(self, objects: Sequence[Object]) -> list[Shown]:
         """The statuses with what changes between two projections: money, a stop that was asked for."""
@@ -225,33 +180,3 @@ def envelope(obj: Object, texts: Texts, status: Shown) -> Shown:
         "spec": spec,
         "status": with_conditions(obj, spec, status),
     }
-
-
-def token(position: str) -> str:
-    """A `continue` token: what it holds is nobody's business."""
-    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
-
-
-def untoken(text: str) -> str:
-    """The position in a `continue` token. Raises `Refusal` `BadRequest`."""
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise _no_token() from None
-
-
-def _name_in(after: str) -> str:
-    """The name behind which a list goes on. Raises `Refusal` `BadRequest`."""
-    name = untoken(after)
-    if not is_name(name):
-        raise _no_token()
-    return name
-
-
-def _no_token() -> Refusal:
-    return Refusal("BadRequest", "continue is not a token that a list gave")
-
-
-def _position(read_at: datetime) -> str:
-    """A resourceVersion that is lower than any change that the read has not seen, whatever clock made it."""
-    return str(int((read_at - _SKEW).timestamp() * 1_000_000))

@@ -22,6 +22,7 @@ from nodus_core.resources.fields import LONGEST_NAME, is_name
 from nodus_core.resources.manifest import Manifest, check_changed
 from nodus_core.resources.metadata import GENERATED, Metadata
 from nodus_core.resources.patch import same
+from nodus_core.resources.selectors import selectable
 
 MOST_TRIES = 8
 """Races that one call may lose before it answers `Conflict`."""
@@ -139,7 +140,8 @@ class Shelf:
         if new_spec:
             check_changed(old.key.kind, old.key.name, spec, manifest.spec)
             text = self.payloads.put(scope_of(old), as_text(manifest.spec))
-            new = replace(new, spec=text, generation=old.generation + 1, revised_at=now)
+            new = replace(new, spec=text, selectable=selectable(manifest.spec))
+            new = replace(new, generation=old.generation + 1, revised_at=now)
         if new == old:
             return Outcome(old, spec)
         new = replace(new, version=next_version(old.version, now))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodus_core.access.door import Place
-from nodus_core.conversations.reading import MOST_REPLY, RUN, PageOf, Shown, token, untoken
+from nodus_core.conversations.listing import MOST_REPLY, PageOf, token, untoken
+from nodus_core.conversations.reading import RUN, Shown
 from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal

@@ -64,6 +64,11 @@ class Journal:
     def object(self, key: ObjectKey) -> Object | None:
         return self._one(Object, keys.object_key(key))
 
+    def objects_at(self, wanted: Sequence[ObjectKey]) -> list[Object | None]:
+        """Up to 100 objects, in the order of their keys."""
+        rows = self.store.get([keys.object_key(key) for key in wanted])
+        return [None if row is None else from_row(Object, row) for row in rows]
+
     def objects_of(
         self, org: str, project: str, kind: str, *, after: str | None = None, limit: int = 100
     ) -> tuple[list[Object], str | None]:

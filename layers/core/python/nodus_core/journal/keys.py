@@ -33,12 +33,17 @@ def object_key(key: ObjectKey) -> Key:
     return Key(object_partition(key.org, key.project, key.kind), key.name)
 
 
-def change_partition(org: str, project: str) -> str:
-    return f"chg#{org}#{project}"
+def change_partition(org: str, project: str, kind: str) -> str:
+    return f"chg#{org}#{project}#{kind}"
 
 
 def change_key(key: ObjectKey, version: int) -> Key:
-    return Key(change_partition(key.org, key.project), f"{version:020d}#{key.kind}#{key.name}")
+    return Key(change_partition(key.org, key.project, key.kind), f"{version:020d}#{key.name}")
+
+
+def changes_behind(version: int) -> str:
+    """The sort key behind all changes of this version, and before those of the next one."""
+    return f"{version:020d}$"
 
 
 def conversation_partition(conversation: str) -> str:

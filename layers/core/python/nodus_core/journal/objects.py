@@ -4,10 +4,12 @@ Every change writes the object's row and an entry of the project's change log in
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from nodus_core.journal.keys import change_key, conversation_key, input_key, object_key
+from nodus_core.journal import changes
+from nodus_core.journal.changes import next_version
+from nodus_core.journal.keys import conversation_key, input_key, object_key
 from nodus_core.journal.lines import due
 from nodus_core.journal.receipts import remember
 from nodus_core.journal.store import (
@@ -18,21 +20,12 @@ from nodus_core.journal.store import (
     Equals,
     Operation,
     Put,
-    Row,
     Update,
     both,
 )
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
 from nodus_core.kernel.times import stamp
-
-CHANGE_LOG_TTL = timedelta(hours=1)
-"""How long a watch can be taken up again; older positions answer 410."""
-
-
-def next_version(old: int, now: datetime) -> int:
-    """The next resourceVersion: microseconds since 1970, and always more than the one before."""
-    return max(old + 1, int(now.timestamp() * 1_000_000))
 
 
 def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[Operation, Operation]:
@@ -46,22 +39,7 @@ def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[
         when=Below("version", obj.version) if over is None else Equals("version", over),
         assign={"status": obj.status, "version": obj.version, "outbox": "changed"},
     )
-    return update, _change(obj, "MODIFIED", now)
-
-
-def _change(obj: Object, kind: str, now: datetime) -> Put:
-    key = change_key(obj.key, obj.version)
-    row: Row = {
-        "pk": key.pk,
-        "sk": key.sk,
-        "type": kind,
-        "kind": obj.key.kind,
-        "name": obj.key.name,
-        "uid": obj.uid,
-        "version": obj.version,
-        "ttl": int((now + CHANGE_LOG_TTL).timestamp()),
-    }
-    return Put(row)
+    return update, changes.modified(obj, now)
 
 
 class Objects:
@@ -78,7 +56,7 @@ class Objects:
         self._writer.commit(
             "create-object",
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
-            _change(obj, "ADDED", now),
+            changes.added(obj, now),
             *([] if receipt is None else [remember(receipt, now)]),
             *more,
         )
@@ -91,22 +69,17 @@ class Objects:
                 stored(object_key(new.key), new, outbox="changed"),
                 when=both(Equals("uid", old.uid), Equals("version", old.version)),
             ),
-            _change(new, "MODIFIED", now),
+            changes.modified(new, now, old),
             *more,
         )
 
-    def remove(self, obj: Object, now: datetime, *more: Operation, exact: bool = False) -> None:
-        """Condition: the stored object is `obj` by uid, and its last change is older. Raises `ConditionFailed`.
-
-        The object may have changed since it was read, unless it must be `exact`ly this version: its end is still the
-        last entry of the change log.
-        """
+    def remove(self, obj: Object, now: datetime, *more: Operation) -> None:
+        """Condition: the stored object is `obj`, by uid and version. Raises `ConditionFailed`."""
         gone = replace(obj, version=next_version(obj.version, now))
-        seen = Equals("version", obj.version) if exact else Below("version", gone.version)
         self._writer.commit(
             "remove-object",
-            Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), seen)),
-            _change(gone, "DELETED", now),
+            Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), Equals("version", obj.version))),
+            changes.deleted(gone, obj, now),
             *more,
         )
 
@@ -130,7 +103,7 @@ class Objects:
         entry = input_key(first.conversation, first.seq)
         operations: list[Operation] = [
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
-            _change(obj, "ADDED", now),
+            changes.added(obj, now),
             Put(stored(head, conversation, outbox="line", **due(head.pk, now)), when=Absent()),
             Put(stored(entry, first), when=Absent()),
         ]
@@ -155,6 +128,6 @@ class Objects:
                 when=both(Equals("uid", obj.uid), Equals("version", obj.version)),
                 assign=fields,
             ),
-            _change(marked, "MODIFIED", now),
+            changes.modified(marked, now, obj),
         )
         return marked

@@ -43,6 +43,7 @@ class Object:
     Secret's only: its values stand in the vault, and nowhere else. `expired_at`: an AgentRun's texts are gone.
     `annotations` is the JSON text of what others note on it; `revised_at` is when the spec changed last, None while it
     is as it was created.
+    `selectable`: the fields of the spec that a selector may name, beside the text so that no reader needs that for them.
     """
 
     key: ObjectKey
@@ -58,6 +59,7 @@ class Object:
     expired_at: datetime | None = None
     annotations: Text | None = None
     revised_at: datetime | None = None
+    selectable: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

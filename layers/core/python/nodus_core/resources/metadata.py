@@ -1,6 +1,5 @@
 """`metadata` as a client writes it: checked whole, and what is the server's left alone (NOD-002)."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,6 +8,7 @@ from nodus_core.kernel.errors import Cause
 from nodus_core.resources.document import Written, below
 from nodus_core.resources.fields import is_name
 from nodus_core.resources.kinds import Kind
+from nodus_core.resources.labels import is_label_key, is_label_value
 from nodus_core.resources.refusals import unknown_fields
 
 MOST_LABELS = 64
@@ -27,8 +27,6 @@ _SERVERS = (
     *("deletionGracePeriodSeconds", "finalizers", "managedFields", "selfLink"),
 )
 """Fields that the server writes: they are ignored, so that what was read can be written back."""
-
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def _labels(value: Any) -> tuple[dict[str, str] | None, list[Cause]]:
     causes = [
         Cause(below("metadata.labels", key), "must be a label: at most 63 letters, digits, - _ and .")
         for key, text in labels.items()
-        if not _is_key(key) or type(text) is not str or _VALUE.fullmatch(text) is None
+        if not is_label_key(key) or type(text) is not str or not is_label_value(text)
     ]
     return (None, causes) if causes else (labels, [])
 
@@ -123,7 +121,7 @@ def _annotations(value: Any) -> tuple[dict[str, str] | None, list[Cause]]:
     causes = [
         Cause(below("metadata.annotations", key), "must be a text under a key such as example.com/note")
         for key, text in annotations.items()
-        if not _is_key(key) or type(text) is not str
+        if not is_label_key(key) or type(text) is not str
     ]
     if causes:
         return None, causes
@@ -132,8 +130,3 @@ def _annotations(value: Any) -> tuple[dict[str, str] | None, list[Cause]]:
         message = f"have {size} bytes together, at most {MOST_ANNOTATIONS} are taken"
         return None, [Cause("metadata.annotations", message, "FieldValueTooLong")]
     return annotations, []
-
-
-def _is_key(key: str) -> bool:
-    prefix, slash, name = key.rpartition("/")
-    return bool(name) and _VALUE.fullmatch(name) is not None and (not slash or is_name(prefix))

@@ -1,0 +1,124 @@
+"""Lists of objects, page by page.
+
+Pages go on behind a name, in the order of names, and each shows its objects as they are when it is read. So an
+object that is there from the first page to the last is shown once, whatever others create and delete meanwhile; one
+that comes or goes in between is shown or not, as its name falls. Watching from the version of any page tells all
+that has happened since before the first one was read.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.reading import Reading, Shown
+from nodus_core.journal.changes import settled
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.ids import digest
+from nodus_core.resources.fields import is_name
+from nodus_core.resources.selectors import Selection
+
+MOST_REPLY = 2 * 1024 * 1024
+"""Bytes of JSON after which a page ends early: a function's reply is bounded, an object's size is not small."""
+
+MOST_SCANNED = 500
+"""Objects that one page of a filtered list looks at."""
+
+_CHUNK = 16
+
+
+@dataclass(frozen=True)
+class PageOf:
+    """Items as they are shown; `after` is the token to go on with; `version` is a position to watch from."""
+
+    items: list[Shown]
+    after: str | None
+    version: str = "0"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Where a list goes on: behind which name, in which list, and the position at which it was begun."""
+
+    name: str
+    of: str
+    version: int
+
+    def to_token(self) -> str:
+        return token(json.dumps([self.name, self.of, self.version]))
+
+    @classmethod
+    def from_token(cls, text: str, of: str) -> "Listed":
+        """Raises `Refusal` `BadRequest` for what is no token, or one that another list gave."""
+        try:
+            told = json.loads(untoken(text))
+        except (ValueError, RecursionError):
+            told = None
+        match told:
+            case [str(name), str(given), int(version)] if is_name(name) and version >= 0:
+                if given != of:
+                    message = "continue is a token of another list; send the parameters of its first page"
+                    raise Refusal("BadRequest", message)
+                return cls(name, of, version)
+            case _:
+                raise no_token()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Lists of one journal."""
+
+    reading: Reading
+
+    def page(self, place: Place, kind: str, limit: int, after: str | None, selection: Selection) -> PageOf:
+        """Objects in name order, at most `limit`, fewer when they are large or do not match.
+
+        Raises `Refusal` `BadRequest` for a token that this list has not given.
+        """
+        of = digest(json.dumps([place.org, place.project, kind, selection.text]))[:16]
+        if after is None:
+            here = Listed("", of, settled(self.reading.shelf.clock.now()))
+        else:
+            here = Listed.from_token(after, of)
+        found: list[Shown] = []
+        size, last = 0, here.name
+        for scanned, shown in enumerate(self._scan(place, kind, here.name or None)):
+            fits = len(found) < limit and scanned < MOST_SCANNED
+            if fits and selection.matches(shown):
+                size += len(json.dumps(shown, default=str))
+                fits = not found or size <= MOST_REPLY
+                if fits:
+                    found.append(shown)
+            if not fits:
+                return PageOf(found, Listed(last, of, here.version).to_token(), str(here.version))
+            last = shown["metadata"]["name"]
+        return PageOf(found, None, str(here.version))
+
+    def _scan(self, place: Place, kind: str, after: str | None) -> Iterator[Shown]:
+        """Objects behind a name, read in small groups: what is not needed is not read."""
+        while True:
+            objects, after = self.reading.shelf.journal.objects_of(
+                place.org, place.project, kind, after=after, limit=_CHUNK
+            )
+            yield from self.reading.all_shown(objects)
+            if after is None:
+                return
+
+
+def token(position: str) -> str:
+    """A `continue` token: what it holds is nobody's business."""
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+
+
+def untoken(text: str) -> str:
+    """The position in a `continue` token. Raises `Refusal` `BadRequest`."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise no_token() from None
+
+
+def no_token() -> Refusal:
+    return Refusal("BadRequest", "continue is not a token that a list gave")

@@ -1,0 +1,181 @@
+"""Lists page by page, and which objects they are about."""
+
+import threading
+from typing import Any
+
+import pytest
+from nodus_core.access.door import Place
+from nodus_core.resources.manifest import Manifest, read_manifest
+from nodus_core.resources.selectors import LONGEST_LABELS, MOST_REQUIREMENTS, MOST_VALUES, read_labels
+
+from tests.unit.api.rest import Rest, manifest
+
+PLACE = Place("acme", "web", "alice")
+
+
+@pytest.fixture
+def rest() -> Rest:
+    return Rest()
+
+
+def create(rest: Rest, name: str, **labels: str) -> None:
+    body = manifest("Agent", name, {})
+    body["metadata"]["labels"] = labels
+    assert rest.post("agents", body).code == 201
+
+
+def names(page: dict[str, Any]) -> list[str]:
+    return [item["metadata"]["name"] for item in page["items"]]
+
+
+def pages(rest: Rest, plural: str, limit: int, **query: str) -> tuple[list[str], set[str]]:
+    """All names in the order in which the pages gave them, and the versions that the pages had."""
+    found: list[str] = []
+    versions: set[str] = set()
+    more: dict[str, str] = {}
+    while True:
+        page = rest.get(plural, query={"limit": str(limit), **query, **more}).json
+        found += names(page)
+        versions.add(page["metadata"]["resourceVersion"])
+        assert "remainingItemCount" not in page["metadata"]
+        if "continue" not in page["metadata"]:
+            return found, versions
+        more = {"continue": page["metadata"]["continue"]}
+
+
+@pytest.mark.req("NODQ-71")
+def test_pages_neither_repeat_nor_skip_while_others_create_and_delete(rest: Rest) -> None:
+    rest.agent()
+    stay = [f"run-{number:03d}" for number in range(250)]
+    over, between = threading.Event(), list[str]()
+    admit = rest.gate.service.admission.admit_run
+
+    def wanted(name: str) -> Manifest:
+        body = manifest("AgentRun", name, {"agent": "hello-agent", "input": "x"})
+        return read_manifest(body, "AgentRun", PLACE.project)
+
+    for name in stay:
+        admit(PLACE, wanted(name))
+
+    def disturb() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            name = f"run-{number * 7 % 250:03d}-between"
+            admit(PLACE, wanted(name))
+            rest.gate.service.control.delete(PLACE, name)
+            between.append(name)
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        for limit in (7, 40, 100):
+            found, versions = pages(rest, "agentruns", limit)
+            assert found == sorted(set(found))
+            assert [name for name in found if not name.endswith("-between")] == stay
+            assert len(versions) == 1
+    finally:
+        over.set()
+        thread.join()
+    assert between
+
+
+def test_a_watch_from_any_page_tells_what_happened_since_the_first(rest: Rest) -> None:
+    for name in ("a", "b", "c", "d"):
+        create(rest, name)
+    rest.world.clock.advance(60)
+    first = rest.get("agents", query={"limit": "2"}).json
+    rest.call("DELETE", "agents/a")
+    create(rest, "aa")
+    rest.world.clock.advance(60)
+    last = rest.get("agents", query={"limit": "2", "continue": first["metadata"]["continue"]}).json
+    assert names(last) == ["c", "d"]
+    query = {"watch": "true", "timeoutSeconds": "0", "resourceVersion": last["metadata"]["resourceVersion"]}
+    told = rest.get("agents", query=query).text
+    assert '"type":"DELETED"' in told
+    assert '"name":"aa"' in told
+
+
+def test_a_token_of_another_list_is_refused(rest: Rest) -> None:
+    for name in ("a", "b", "c"):
+        create(rest, name, tier="web")
+        rest.agent(name)
+    query = {"limit": "1", "labelSelector": "tier=web"}
+    given = rest.get("agents", query=query).json["metadata"]["continue"]
+    assert names(rest.get("agents", query={**query, "continue": given}).json) == ["b"]
+    for plural, project, other in (
+        ("agents", "web", {}),
+        ("agents", "web", {"labelSelector": "tier=db"}),
+        ("agents", "web", {"labelSelector": "tier=web", "fieldSelector": "metadata.name!=x"}),
+        ("agents", "lab", {"labelSelector": "tier=web"}),
+        ("agentruns", "web", {"labelSelector": "tier=web"}),
+    ):
+        reply = rest.get(plural, project=project, query={**other, "continue": given})
+        assert (reply.code, reply.json["reason"]) == (400, "BadRequest")
+        assert "another list" in reply.json["message"]
+
+
+@pytest.mark.req("NOD-470")
+@pytest.mark.parametrize(
+    ("selector", "picked"),
+    [
+        ("tier=web", "ab"),
+        ("tier==web", "ab"),
+        (" tier = web , env = prod ", "a"),
+        ("tier!=web", "cd"),
+        ("tier in (web,db)", "abc"),
+        ("tier in ( web , db ),env notin (prod)", "bc"),
+        ("tier notin (web)", "cd"),
+        ("tier", "abc"),
+        ("!tier", "d"),
+        ("! tier", "d"),
+        ("env=", "c"),
+        ("env in (,test)", "bc"),
+        ("example.com/team=red", "d"),
+        ("in in (a)", ""),
+        ("", "abcd"),
+    ],
+)
+def test_label_selectors(rest: Rest, selector: str, picked: str) -> None:
+    create(rest, "a", tier="web", env="prod")
+    create(rest, "b", tier="web", env="test")
+    create(rest, "c", tier="db", env="")
+    create(rest, "d", **{"example.com/team": "red"})
+    assert "".join(names(rest.get("agents", query={"labelSelector": selector}).json)) == picked
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        *("=", "!", "a=b=c", "a!b", "a in", "a in b", "a in (b", "a in (b c)", "a,,b", "a,", ",a", "a (b)"),
+        *("-a=b", "a=-b", "a\x00=b", "a=\u00e4", "a>1", "A/B/c=d", "x" * 64, "a=" + "x" * 64),
+        "a=b," * LONGEST_LABELS,
+        ",".join(["a"] * (MOST_REQUIREMENTS + 1)),
+        f"a in ({','.join(map(str, range(MOST_VALUES + 1)))})",
+    ],
+)
+def test_label_selectors_that_cannot_be_read_are_refused(rest: Rest, selector: str) -> None:
+    reply = rest.get("agents", query={"labelSelector": selector})
+    assert (reply.code, reply.json["reason"]) == (400, "BadRequest")
+    assert reply.json["message"].startswith("labelSelector ")
+
+
+def test_the_longest_label_selector_is_read() -> None:
+    parts = [f"key-{number} in ({','.join(['v'] * 20)})" for number in range(MOST_REQUIREMENTS)]
+    assert len(read_labels(",".join(parts))) == MOST_REQUIREMENTS
+
+
+@pytest.mark.req("NOD-470")
+def test_field_selectors_of_namespace_and_reason(rest: Rest) -> None:
+    rest.agent()
+    rest.run("r", deadline="1m")
+    rest.world.clock.advance(61)
+    rest.world.settle()
+    for selector, count in (
+        ("metadata.namespace=web", 1),
+        ("metadata.namespace!=web", 0),
+        ("status.reason=DeadlineExceeded", 1),
+        ("status.reason=", 0),
+    ):
+        page = rest.get("agentruns", query={"fieldSelector": selector}).json
+        assert len(page["items"]) == count, selector
