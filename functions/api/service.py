@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from nodus_core.access.door import Door, Place
 from nodus_core.conversations.admission import Admission
+from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.budgets import Budgets
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
@@ -56,6 +57,7 @@ class Service:
     door: Door
     verbs: Mapping[str, Verbs]
     admission: Admission
+    batches: Batches
     control: Control
     messages: Messages
     resolving: Resolving
@@ -97,6 +99,7 @@ class Service:
                 "Secret": Verbs.of(Secrets(shelf, ids, vault=vault)),
             },
             admission=admission,
+            batches=Batches(admission),
             control=control,
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),

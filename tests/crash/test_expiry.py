@@ -62,7 +62,8 @@ def texts_left(world: World) -> int:
 def sweep(world: World, crash: CrashPoints | None = None, *, seconds: float = 20.0) -> None:
     journal = Journal(world.store, world.ids, crash or NoCrash())
     values = Reclaim(world.outside, world.vault, world.clock)
-    Sweeper(world.kicks, values, Expiry(journal, world.payloads, world.clock)).sweep(lambda: seconds)
+    expiry = Expiry(journal, world.payloads, world.clock)
+    Sweeper(world.kicks, values, expiry, world.batches).sweep(lambda: seconds)
 
 
 def shelf(world: World) -> Shelf:

@@ -1,15 +1,18 @@
 """What the routes of all kinds share: lists and outcomes as they are sent."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
-from nodus_core.conversations.listing import PageOf
+from nodus_core.conversations.listing import MOST_REPLY, PageOf
 from nodus_core.conversations.messages import Accepted
 from nodus_core.conversations.promises import Promise, promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.conversations.watching import Watch
 from nodus_core.kernel.times import stamp
+from nodus_core.resources.document import bad
 from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.selectors import Selection, read_selection
@@ -61,6 +64,16 @@ def outcome_reply(service: Service, outcome: Outcome, code: int | None = None) -
     return reply(service.reading.shown(outcome), code or (201 if outcome.created else 200), headers)
 
 
+def outcomes_reply(service: Service, outcomes: Sequence[Outcome]) -> Response[Any]:
+    """The objects that were created together; without their specs where those are more than an answer holds."""
+    shown = [service.reading.shown(outcome) for outcome in outcomes]
+    if sum(len(json.dumps(item, default=str)) for item in shown) > MOST_REPLY:
+        shown = [{name: value for name, value in item.items() if name != "spec"} for item in shown]
+    headers = {"Idempotent-Replayed": "true"} if outcomes[0].replayed else {}
+    kind = BY_NAME[outcomes[0].object.key.kind].list_name
+    return reply({"apiVersion": API_VERSION, "kind": kind, "metadata": {}, "items": shown}, 201, headers)
+
+
 def message_reply(accepted: Accepted) -> Response[Any]:
     """What was accepted: 202, or 200 when it had been accepted before (NODQ-17)."""
     headers = {"Idempotent-Replayed": "true"} if accepted.replayed else {}
@@ -81,3 +94,12 @@ def promised(place: Place, call: Call, manifest: Manifest) -> Promise | None:
     if key is None:
         return None
     return promise(key_of(place, manifest.kind, manifest.name), call.method, call.path, key, manifest)
+
+
+def required(place: Place, call: Call, manifests: Sequence[Manifest]) -> Promise:
+    """The promise of a create of several objects, which must carry a key (NOD-364). Raises `Refusal` `BadRequest`."""
+    key = call.headers.get("idempotency-key")
+    if key is None:
+        raise bad("a list is created with the header Idempotency-Key; send the same one to try again")
+    kind = manifests[0].kind
+    return promise(key_of(place, kind, ""), call.method, call.path, key, *manifests)

@@ -4,6 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
+from nodus_core.resources.agentrunlist import ITEM, is_list, read_list
 from nodus_core.resources.deletion import DeleteOptions, read_deletion
 from nodus_core.resources.kinds import KINDS, Kind
 from nodus_core.resources.manifest import read_manifest
@@ -11,7 +12,7 @@ from nodus_core.resources.status import success
 
 from functions.api.call import APPLY, JSON, MERGE, Call
 from functions.api.gate import Gate, reply
-from functions.api.routes.lists import list_objects, outcome_reply, promised
+from functions.api.routes.lists import list_objects, outcome_reply, outcomes_reply, promised, required
 from functions.api.service import Service
 
 
@@ -45,7 +46,12 @@ def _add_writes(gate: Gate, kind: Kind) -> None:
     def create(place: Place, call: Call) -> Response[Any]:
         service = _service(gate.service, call)
         call.content_type(JSON)
-        manifest = read_manifest(call.json(), kind.name, place.project)
+        body = call.json()
+        if kind.name == ITEM and is_list(body):
+            manifests = read_list(body, place.project)
+            promise = required(place, call, manifests)
+            return outcomes_reply(service, service.batches.create(place, manifests, promise))
+        manifest = read_manifest(body, kind.name, place.project)
         outcome = service.verbs[kind.name].create(place, manifest, promised(place, call, manifest))
         return outcome_reply(service, outcome)
 

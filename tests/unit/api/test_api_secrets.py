@@ -42,7 +42,8 @@ def values(rest: Rest, name: str = "model-key") -> Mapping[str, str]:
 def sweep(rest: Rest) -> Sweep:
     world = rest.world
     values = Reclaim(world.outside, world.vault, world.clock)
-    sweeper = Sweeper(world.kicks, values, Expiry(world.outside, world.payloads, world.clock))
+    expiry = Expiry(world.outside, world.payloads, world.clock)
+    sweeper = Sweeper(world.kicks, values, expiry, world.batches)
     return sweeper.sweep(lambda: 20.0)
 
 

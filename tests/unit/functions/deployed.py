@@ -65,6 +65,7 @@ class MemoryCore(Core):
                 kicks,
                 Reclaim(world.kicks.journal, world.vault, world.clock),
                 Expiry(world.kicks.journal, world.payloads, world.clock),
+                world.batches,
             ),
             "worker": Worker(world.ports),
         }

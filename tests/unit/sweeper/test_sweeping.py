@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import cast
 
 import pytest
+from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import RESERVE_S, Sweep, Sweeper
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key
@@ -57,7 +59,8 @@ class Lines:
         self.started = self.clock.now()
         values = Reclaim(self.journal, MemoryVault(), self.clock)
         expiry = Expiry(self.journal, MemoryPayloads(), self.clock)
-        return Sweeper(cast("Kicks", self), values, expiry).sweep(self.remaining)
+        batches = BatchKeeping(Shelf(self.journal, expiry.payloads, self.clock))
+        return Sweeper(cast("Kicks", self), values, expiry, batches).sweep(self.remaining)
 
 
 def names(count: int) -> list[str]:

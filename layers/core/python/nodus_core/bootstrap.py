@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Protocol
 
+from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.reactions import Reactions
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
@@ -96,7 +98,9 @@ class Core:
     @cached_property
     def sweeper(self) -> Sweeper:
         values = Reclaim(self.journal, self.vault, self.clock)
-        return Sweeper(self.kicks, values, Expiry(self.journal, self.payloads, self.clock))
+        expiry = Expiry(self.journal, self.payloads, self.clock)
+        batches = BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
+        return Sweeper(self.kicks, values, expiry, batches)
 
     @cached_property
     def worker(self) -> Worker:

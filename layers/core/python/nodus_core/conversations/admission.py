@@ -12,6 +12,7 @@ from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
+from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.own_keys import check_own_key
 from nodus_core.conversations.promises import Promise
@@ -34,7 +35,7 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
-from nodus_core.kernel.objects import Conversation, Input, Line, Object, Receipt
+from nodus_core.kernel.objects import Conversation, Input, Line, Object
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
@@ -64,6 +65,17 @@ class _Agent:
 
 
 @dataclass(frozen=True)
+class Admitted:
+    """A run that may be stored: its rows, the agent that the commit makes sure of, and the spec as it is answered."""
+
+    object: Object
+    conversation: Conversation
+    first: Input
+    agent: Object
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Admission:
     """Admits runs. A refusal has stored nothing and started nothing."""
 
@@ -71,6 +83,10 @@ class Admission:
     executions: Executions
     schedules: Schedules
     ids: Ids
+
+    @property
+    def _keeping(self) -> BatchKeeping:
+        return BatchKeeping(self.shelf)
 
     def admit_run(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
         """A new run, queued and started.
@@ -98,6 +114,7 @@ class Admission:
             except ConditionFailed as lost:
                 # The name was taken, the agent changed, or an equal call was faster: look again.
                 log.info("run %s looks again: %s", wanted.name, lost)
+                self._keeping.make_way(lost)
         raise contested(KIND, wanted.name)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
@@ -113,6 +130,7 @@ class Admission:
                 return self._admit(place, self.ids.fresh("run"), manifest, None)
             except ConditionFailed as lost:
                 log.info("run %s looks again: %s", manifest.name, lost)
+                self._keeping.make_way(lost)
         raise contested(KIND, manifest.name)
 
     def update(self, place: Place, manifest: Manifest) -> Outcome:
@@ -147,7 +165,24 @@ class Admission:
         return self.shelf.revise(old, manifest, exact=exact)
 
     def _admit(self, place: Place, uid: str, manifest: Manifest, promised: Promise | None) -> Outcome:
-        now = self.shelf.clock.now()
+        run = self.prepare(place, uid, manifest, self.shelf.clock.now())
+        obj = run.object
+        receipt = promises.receipt_of(promised, obj, obj.created_at) if promised else None
+        objects = self.shelf.journal.objects
+        objects.admit(obj, run.conversation, run.first, obj.created_at, agent=run.agent, receipt=receipt)
+        # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
+        try:
+            self.executions.start(obj.uid, FIRST_GENERATION)
+        except Exception:  # the table's stream and the sweeper start it, only later
+            log.exception("run %s (%s) was not started at once", obj.key.name, obj.uid)
+        self.ask_for_kick(run.conversation)
+        return Outcome(obj, run.spec, created=True)
+
+    def prepare(self, place: Place, uid: str, manifest: Manifest, now: datetime) -> Admitted:
+        """A run as it is to be stored: all that it needs is pinned, and its long texts are kept.
+
+        Raises `Refusal` as `admit_run` does for the run itself.
+        """
         spec = check_spec(KIND, manifest.name, manifest.spec)
         if not isinstance(spec, AgentRunSpec):
             raise TypeError(f"{manifest.kind} is not admitted as a run")
@@ -176,26 +211,14 @@ class Admission:
         )
         conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
         first = _first_input(obj, put(spec.input), place.caller)
-        receipt = promises.receipt_of(promised, obj, now) if promised else None
-        self._commit(obj, conversation, first, agent.object, receipt)
-        return Outcome(obj, fixed, created=True)
+        return Admitted(obj, conversation, first, agent.object, fixed)
 
-    def _commit(
-        self, obj: Object, conversation: Conversation, first: Input, agent: Object, receipt: Receipt | None
-    ) -> None:
-        objects = self.shelf.journal.objects
-        objects.admit(obj, conversation, first, obj.created_at, agent=agent, receipt=receipt)
-        # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
+    def ask_for_kick(self, conversation: Conversation) -> None:
+        """Has a new run's line kicked at its deadline, if it has one."""
+        if conversation.deadline is None:
+            return
         try:
-            self.executions.start(conversation.id, FIRST_GENERATION)
-        except Exception:  # the table's stream and the sweeper start it, only later
-            log.exception("run %s (%s) was not started at once", obj.key.name, obj.uid)
-        if conversation.deadline is not None:
-            self._kick_at_deadline(conversation, conversation.deadline)
-
-    def _kick_at_deadline(self, conversation: Conversation, at: datetime) -> None:
-        try:
-            self.schedules.kick_at(conversation.id, at)
+            self.schedules.kick_at(conversation.id, conversation.deadline)
         except Exception:  # the sweeper alone sees the deadline then, up to a minute later
             log.exception("no kick at the deadline of %s", conversation.id)
 

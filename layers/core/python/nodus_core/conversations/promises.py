@@ -6,8 +6,10 @@ Only a success is remembered: after a refusal the same key may carry a corrected
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.receipts import binds
@@ -33,8 +35,8 @@ class Promise:
     word: str = "Idempotency-Key"
 
 
-def promise(scope: ObjectKey, method: str, path: str, key: str, manifest: Manifest) -> Promise:
-    """The promise of one create.
+def promise(scope: ObjectKey, method: str, path: str, key: str, *manifests: Manifest) -> Promise:
+    """The promise of one create, or of one of several objects together.
 
     Args:
         scope: its organization and project count.
@@ -45,21 +47,30 @@ def promise(scope: ObjectKey, method: str, path: str, key: str, manifest: Manife
     if not 0 < len(key) <= LONGEST_KEY or not all("!" <= char <= "~" for char in key):
         message = f"Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters"
         raise Refusal("BadRequest", message)
-    place = json.dumps([scope.org, scope.project, method, path, key])
-    stored_key = digest(place)
-    return Promise(stored_key, manifest.fingerprint(salt=stored_key))
+    stored_key = digest(json.dumps([scope.org, scope.project, method, path, key]))
+    prints = [manifest.fingerprint(salt=stored_key) for manifest in manifests]
+    return Promise(stored_key, prints[0] if len(prints) == 1 else digest(json.dumps(prints)))
 
 
 def receipt_of(promised: Promise, obj: Object, now: datetime) -> Receipt:
     """The receipt that goes into the object's commit."""
-    facts = {
+    return Receipt(promised.key, promised.digest, json.dumps(_facts(obj), default=str), now)
+
+
+def receipt_of_all(promised: Promise, objects: Sequence[Object], now: datetime) -> Receipt:
+    """The receipt that goes into the commit of objects that are created together."""
+    facts = json.dumps([_facts(obj) for obj in objects], default=str)
+    return Receipt(promised.key, promised.digest, facts, now)
+
+
+def _facts(obj: Object) -> dict[str, Any]:
+    return {
         "name": obj.key.name,
         "uid": obj.uid,
         "version": obj.version,
         "createdAt": stamp(obj.created_at),
         "status": obj.status,
     }
-    return Receipt(promised.key, promised.digest, json.dumps(facts, default=str), now)
 
 
 def kept(journal: Journal, promised: Promise, now: datetime) -> Receipt | None:
@@ -78,7 +89,12 @@ def kept(journal: Journal, promised: Promise, now: datetime) -> Receipt | None:
 
 def first_outcome(receipt: Receipt, key: ObjectKey, manifest: Manifest) -> Object:
     """The object as the first call answered it, whatever became of it since."""
-    facts, said = json.loads(receipt.facts), manifest.metadata
+    return outcome_of(json.loads(receipt.facts), key, manifest)
+
+
+def outcome_of(facts: Mapping[str, Any], key: ObjectKey, manifest: Manifest) -> Object:
+    """The object of which a receipt has kept these facts."""
+    said = manifest.metadata
     return Object(
         key=replace(key, name=facts["name"]),
         uid=facts["uid"],

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
@@ -50,6 +51,7 @@ class Sweeper:
     kicks: Kicks
     values: Reclaim
     expiry: Expiry
+    batches: BatchKeeping
 
     def sweep(self, remaining: Callable[[], float]) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then.
@@ -83,13 +85,16 @@ class Sweeper:
     def _see_to(self, noun: str, name: str, remaining: Callable[[], float]) -> int:
         """Kicks a line, or those that wait for an account's money. Returns how many were kicked.
 
-        Of a run whose texts have been kept long enough, removes them.
+        Of a run whose texts have been kept long enough, removes them; brings a batch to its end.
         """
         match noun:
             case keys.ACCOUNT:
                 return Waiters(self.kicks).serve(name)
             case keys.KEEP:
                 self.expiry.expire(name, remaining)
+                return 0
+            case keys.BATCH:
+                self.batches.finish(name, remaining)
                 return 0
             case _:
                 return int(self.kicks.kick(name))

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from nodus_core.journal import keys
 from nodus_core.journal.accounts import Accounts
+from nodus_core.journal.batches import Batches, visible
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.inputs import Inputs
@@ -22,6 +23,7 @@ from nodus_core.journal.store import Key, Row, Store
 from nodus_core.journal.turns import Turns
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import (
+    Batch,
     Conversation,
     Cooling,
     Input,
@@ -47,6 +49,7 @@ class Journal:
         self.store = store
         self.writer = writer
         self.objects = Objects(writer)
+        self.batches = Batches(writer)
         self.lines = Lines(writer)
         self.inputs = Inputs(writer)
         self.turns = Turns(writer)
@@ -62,19 +65,23 @@ class Journal:
     # --- resources ---
 
     def object(self, key: ObjectKey) -> Object | None:
-        return self._one(Object, keys.object_key(key))
+        return self.objects_at([key])[0]
 
     def objects_at(self, wanted: Sequence[ObjectKey]) -> list[Object | None]:
         """Up to 100 objects, in the order of their keys."""
-        rows = self.store.get([keys.object_key(key) for key in wanted])
+        rows = visible(self.store, self.store.get([keys.object_key(key) for key in wanted]))
         return [None if row is None else from_row(Object, row) for row in rows]
 
     def objects_of(
         self, org: str, project: str, kind: str, *, after: str | None = None, limit: int = 100
     ) -> tuple[list[Object], str | None]:
-        """A page of a kind's objects in name order, and the name to go on behind."""
+        """A page of at most 100 of a kind's objects in name order, and the name to go on behind."""
         page = self.store.query(keys.object_partition(org, project, kind), after=after, limit=limit)
-        return [from_row(Object, row) for row in page.rows], page.after
+        rows = visible(self.store, page.rows)
+        return [from_row(Object, row) for row in rows if row is not None], page.after
+
+    def batch(self, batch: str) -> Batch | None:
+        return self._one(Batch, keys.batch_key(batch))
 
     def receipt(self, key: str) -> Receipt | None:
         return self._one(Receipt, keys.receipt_key(key))
@@ -179,11 +186,11 @@ class Journal:
     def due(self, shard: str, now: datetime) -> Iterator[tuple[str, str]]:
         """What is due, oldest first (as the index knows it: read each again): noun and id.
 
-        Lines and accounts, and runs whose texts have been kept long enough.
+        Lines and accounts, runs whose texts have been kept long enough, batches that are not over.
         """
         for key in self.store.due(shard, stamp(now)):
             noun, _, name = key.pk.partition("#")
-            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP):
+            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP, keys.BATCH):
                 yield noun, name
 
     def due_values(self, shard: str, now: datetime) -> Iterator[str]:

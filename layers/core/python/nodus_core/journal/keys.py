@@ -15,6 +15,7 @@ LOOSE_VALUES = "loose#"
 CONVERSATION = "conv"
 ACCOUNT = "acct"
 KEEP = "keep"
+BATCH = "batch"
 """Nouns of partitions that may be due."""
 
 OPEN_COMMANDS = "open#"
@@ -31,6 +32,10 @@ def object_partition(org: str, project: str, kind: str) -> str:
 
 def object_key(key: ObjectKey) -> Key:
     return Key(object_partition(key.org, key.project, key.kind), key.name)
+
+
+def batch_key(batch: str) -> Key:
+    return Key(f"{BATCH}#{batch}", "head")
 
 
 def change_partition(org: str, project: str, kind: str) -> str:

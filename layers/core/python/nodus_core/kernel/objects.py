@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from nodus_core.kernel.money import ZERO, Purse
-from nodus_core.kernel.states import InputState, RunState, TurnState
+from nodus_core.kernel.states import BatchState, InputState, RunState, TurnState
 from nodus_core.kernel.tasks import NO_TOKENS, Usage
 from nodus_core.kernel.text import Text
 
@@ -60,6 +60,22 @@ class Object:
     annotations: Text | None = None
     revised_at: datetime | None = None
     selectable: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that are created together or not at all: their names and uids in the same order.
+
+    Until it is committed none of its rows counts for anybody (`journal/batches.py`).
+    """
+
+    id: str
+    org: str
+    project: str
+    names: tuple[str, ...]
+    uids: tuple[str, ...]
+    opened_at: datetime
+    state: BatchState = BatchState.OPEN
 
 
 @dataclass(frozen=True)

@@ -130,3 +130,11 @@ TASK_MOVES: dict[TaskState, frozenset[TaskState]] = {
 def may_move(old: TaskState, new: TaskState) -> bool:
     """Whether the table of the catalogue allows a task to go from `old` to `new`."""
     return new in TASK_MOVES.get(old, frozenset())
+
+
+class BatchState(StrEnum):
+    """Runs that are created together: being written, there, or given up."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"

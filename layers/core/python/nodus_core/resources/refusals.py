@@ -68,6 +68,15 @@ def unknown_fields(
         yield Cause(below(path, key), f"is no field{suggestion(key, list(known))}", "FieldValueUnknown")
 
 
+def of_item(number: int, refusal: Refusal) -> Refusal:
+    """The refusal of a list because of one of its items, which it names."""
+    item = f"items[{number}]"
+    causes = tuple(Cause(f"{item}.{cause.field}", cause.message, cause.reason) for cause in refusal.causes)
+    message = f"{item}: {refusal.message}; nothing was created"
+    named = causes or (Cause(item, refusal.message),)
+    return Refusal(refusal.reason, message, causes=named, kind=refusal.kind, name=refusal.name)
+
+
 def _cause(item: Any, model: type[BaseModel], root: str) -> Cause:
     loc: tuple[str | int, ...] = item["loc"]
     context: dict[str, Any] = item.get("ctx") or {}

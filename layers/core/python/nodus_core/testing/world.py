@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from nodus_core.access.door import Place
+from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
@@ -110,6 +111,11 @@ class World:
         self.sandboxes.link = Link(self.outside, self.payloads, self.clock)
         self.kicks = Kicks(self.journal, self.executions, self.clock)
         self.crashes = 0
+
+    @property
+    def batches(self) -> BatchKeeping:
+        """What the sweeper does with batches, in a process that may crash."""
+        return BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
 
     @property
     def ports(self) -> Ports:
@@ -251,6 +257,8 @@ class World:
         try:
             if noun == "acct":
                 Waiters(self.kicks).serve(name)
+            elif noun == "batch":
+                self.batches.finish(name)
             else:
                 self.kicks.kick(name)
         except Crash:
