@@ -7,7 +7,7 @@ from nodus_core.conversations.worker import Worker
 from nodus_core.kernel.errors import StoreUnavailable
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.sandboxes import Command
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import CommandState, SandboxState, Statement, TaskState
 from nodus_core.testing.crash import Crash
 
 from functions.link import handler as link
@@ -88,6 +88,15 @@ def state(daemon: Daemon) -> SandboxState:
     return sandbox.state
 
 
+def line_works(daemon: Daemon) -> None:
+    """What was started works until it rests, and the sweeper finds what is due."""
+    world = daemon.deployed.world
+    world.clock.advance(31)
+    world.kicks.kick("conv")
+    while world.executions.waiting:
+        Worker(world.ports).advance(*world.executions.waiting.pop(0), lambda: 900.0)
+
+
 # --- enrolment ---
 
 
@@ -133,6 +142,41 @@ def test_a_code_that_was_used_enrols_no_other_token(daemon: Daemon) -> None:
 def test_a_hash_that_is_not_the_tokens_binds_nothing(daemon: Daemon) -> None:
     assert daemon.hello(tokenHash=digest(OTHER)) == 401
     assert state(daemon) is SandboxState.REQUESTED
+
+
+# --- a result that comes too late ---
+
+
+@pytest.mark.req("NODQ-55", "NOD-085", "NOD-092")
+def test_a_result_that_comes_once_a_person_is_asked_changes_nothing(daemon: Daemon) -> None:
+    works(daemon)
+    world = daemon.deployed.world
+    world.outside.sandboxes.gone("conv-s1", "its host is gone", world.clock.now())
+    line_works(daemon)
+    assert world.is_parked()
+    before = world.store.rows()  # type: ignore[attr-defined] - the in-memory double
+    assert [daemon.done(output="paid\n"), daemon.say("pull")["statusCode"]] == [410, 410]
+    assert world.store.rows() == before  # type: ignore[attr-defined]
+    line_works(daemon)
+    assert world.is_parked()
+    assert world.resolve("r1t0", Statement.HAPPENED, "paid, says the bank")
+    line_works(daemon)
+    (settled,) = world.outside.tasks("conv-1", ["r1t0"]).values()
+    assert settled.state is TaskState.COMPLETED
+    assert settled.resolution is not None
+    assert settled.result is not None
+    assert "paid, says the bank" in repr(settled.result.text)
+
+
+@pytest.mark.req("NOD-085")
+def test_a_result_that_comes_before_its_command_is_given_up_counts(daemon: Daemon) -> None:
+    works(daemon)
+    assert daemon.done(output="paid\n") == 200
+    world = daemon.deployed.world
+    world.outside.sandboxes.gone("conv-s1", "its host is gone", world.clock.now())
+    line_works(daemon)
+    assert not world.is_parked()
+    assert world.outside.tasks("conv-1", ["r1t0"])["r1t0"].state is TaskState.COMPLETED
 
 
 # --- whose word counts ---
