@@ -92,6 +92,29 @@ def test_a_published_template_is_an_agent_that_runs_can_use(admin: Admin, name: 
 
 
 @pytest.mark.parametrize(
+    ("operation", "field", "most"),
+    [
+        ("CreateOrganization", "organization", 63),
+        ("CreateProject", "project", 63),
+        ("CreateKey", "name", 128),
+    ],
+)
+def test_a_name_is_taken_at_its_limit_and_refused_beyond(
+    admin: Admin, operation: str, field: str, most: int
+) -> None:
+    admin("CreateOrganization", organization="acme")
+    others = KEY if operation == "CreateKey" else {"organization": "acme"}
+    stored = len(admin.store.commits)
+    with pytest.raises(Refusal) as refused:
+        admin(operation, **{**others, field: "n" * (most + 1)})
+    assert refused.value.reason == "Invalid"
+    assert field in refused.value.message
+    assert len(admin.store.commits) == stored
+    admin(operation, **{**others, field: "n" * most})
+    assert len(admin.store.commits) == stored + 1
+
+
+@pytest.mark.parametrize(
     ("event", "reason", "words"),
     [
         ({}, "BadRequest", "operation must be one of"),

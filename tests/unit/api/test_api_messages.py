@@ -110,7 +110,7 @@ def test_follow_ups_share_one_cap() -> None:
     assert len(rest.world.models.requests) == calls
 
 
-@pytest.mark.req("NOD-181", "NOD-041", "NODQ-19")
+@pytest.mark.req("NOD-181", "NOD-041", "NOD-595", "NODQ-19")
 def test_messages_to_a_run_at_work_are_read_one_by_one_in_their_order() -> None:
     rest = Rest(plays([says("look", ("run_command", {"command": "x"})), says("done")]))
     rest.agent()

@@ -71,7 +71,7 @@ def test_a_failed_setup_stops_the_run_before_any_model_call() -> None:
     assert status(world)["cost"]["totalUSD"] == "0"
 
 
-@pytest.mark.req("NOD-015", "NODQ-47")
+@pytest.mark.req("NOD-015", "NOD-595", "NODQ-47")
 def test_calls_beyond_the_turns_limit_are_refused_and_the_model_is_told() -> None:
     many = says("all", *[("run_command", {"command": f"echo {n}"}) for n in range(60)])
     world = World(plays([many, says("done")]))

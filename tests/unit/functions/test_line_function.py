@@ -34,7 +34,7 @@ def test_an_invocation_whose_time_is_nearly_up_asks_for_the_next_one(deployed: D
     assert deployed.call(line, ORDER) == {"next": "done"}
 
 
-@pytest.mark.req("NOD-074")
+@pytest.mark.req("NOD-074", "NODQ-77")
 def test_an_execution_that_has_gone_round_often_enough_hands_over_at_once(deployed: Deployed) -> None:
     world = deployed.world
     world.executions.waiting.clear()

@@ -12,7 +12,7 @@ _UNICAST = ipaddress.ip_network("2000::/3")
 """What is global unicast in IPv6; site-local addresses, for one, lie outside and count as global for Python."""
 _RESERVED = (ipaddress.ip_network("3fff::/20"), ipaddress.ip_network("192.88.99.0/24"))
 """Documentation, and relays of 6to4, which not every Python knows."""
-_LONGEST = 2048
+LONGEST_ADDRESS = 2048
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -22,8 +22,10 @@ def why_not_public(url: str) -> str | None:
 
     Looks at the text only: what a name resolves to is checked again when a call is sent.
     """
-    if len(url) > _LONGEST or any(char <= " " or char == "\\" or not char.isprintable() for char in url):
-        return "must be one https address without spaces or control characters"
+    if len(url) > LONGEST_ADDRESS or any(
+        char <= " " or char == "\\" or not char.isprintable() for char in url
+    ):
+        return f"must be one https address of at most {LONGEST_ADDRESS} characters, without spaces or control characters"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

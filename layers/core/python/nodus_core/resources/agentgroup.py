@@ -26,6 +26,10 @@ from nodus_core.resources.patch import same
 LONGEST_NAME = 189
 """Characters of a group's name: its members are called `<group>-<taskKey>` and fit into 253 (NODQ-40)."""
 
+MOST_ACTIVE = 1_000
+MOST_PENDING = 10_000
+"""Members at work at once, and unfinished ones, that a group may allow (NOD-310, NODQ-06)."""
+
 MOST_CASES = 100
 """Cases of one evaluation, repetitions included (NOD-372)."""
 
@@ -37,8 +41,8 @@ MOST_SEED = 2**31 - 1
 class Limits(Spec):
     """How much of the group is at work. Without a word: 10 members at once, 10,000 unfinished ones (NODQ-06)."""
 
-    max_active: Annotated[Whole, Field(ge=1, le=1000)] | None = None
-    max_pending: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    max_active: Annotated[Whole, Field(ge=1, le=MOST_ACTIVE)] | None = None
+    max_pending: Annotated[Whole, Field(ge=1, le=MOST_PENDING)] | None = None
     max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
 
 

@@ -13,6 +13,8 @@ from nodus_core.resources.durations import duration
 from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
 
+MOST_DEPENDENCIES = 100
+
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -61,7 +63,7 @@ class AgentRunSpec(Spec):
     parallelism: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
     group: Name | None = None
     task_key: Label | None = None
-    depends_on: Annotated[list[Label], Field(max_length=100)] | None = None
+    depends_on: Annotated[list[Label], Field(max_length=MOST_DEPENDENCIES)] | None = None
 
     @model_validator(mode="after")
     def _in_a_group(self) -> Self:

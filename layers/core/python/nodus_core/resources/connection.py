@@ -7,6 +7,7 @@ from pydantic import Field
 from nodus_core.resources.columns import AGE, NAME, Column, joined
 from nodus_core.resources.fields import Repository, Spec, Whole
 
+MOST_REPOSITORIES = 500
 LARGEST_INSTALLATION = 2**53 - 1
 
 
@@ -14,7 +15,7 @@ class GitHub(Spec):
     """An installation of the GitHub App; without `repositories`, all that it may read."""
 
     installation_id: Annotated[Whole, Field(ge=1, le=LARGEST_INSTALLATION)]
-    repositories: Annotated[list[Repository], Field(min_length=1, max_length=500)] | None = None
+    repositories: Annotated[list[Repository], Field(min_length=1, max_length=MOST_REPOSITORIES)] | None = None
 
 
 class ConnectionSpec(Spec):

@@ -9,6 +9,8 @@ from nodus_core.resources.columns import AGE, NAME, Column, dollars
 from nodus_core.resources.fields import Money, Name, Spec, Whole, as_texts, misplaced
 from nodus_core.resources.inference_source import ModelSpec
 
+MOST_KEYS = 100
+
 NAMED = "endpoint/"
 """Beginning of a model's name that means an Endpoint of the project."""
 
@@ -20,7 +22,7 @@ class EndpointSpec(Spec):
     """
 
     model: ModelSpec
-    api_keys: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
+    api_keys: Annotated[list[Name], Field(min_length=1, max_length=MOST_KEYS)] | None = None
     max_concurrency: Annotated[Whole, Field(ge=1, le=LARGEST_COUNT)] | None = None
     max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
 

@@ -21,8 +21,10 @@ from nodus_core.resources.fields import (
 )
 from nodus_core.resources.patch import same
 
-MOST_TASKS = 5_000
-"""Tasks of one split; the size of a request's body is their other bound."""
+MOST_SPLITS = 20
+MOST_ANSWER = 4_096
+MOST_TASKS = 2_500
+"""Tasks of one split: with their answers, they stay below the values that a request's body may have."""
 
 
 class EnvironmentTask(Spec):
@@ -30,7 +32,7 @@ class EnvironmentTask(Spec):
 
     id: Label
     prompt: Annotated[Prompt, AfterValidator(not_blank)]
-    answer: Annotated[Str, AfterValidator(at_most(4096))] | None = None
+    answer: Annotated[Str, AfterValidator(at_most(MOST_ANSWER))] | None = None
 
 
 class Grader(Spec):
@@ -56,7 +58,7 @@ class EnvironmentSpec(Spec):
 
     version: Revision
     image: Image | None = None
-    splits: Annotated[dict[Label, Tasks], Field(min_length=1, max_length=20)]
+    splits: Annotated[dict[Label, Tasks], Field(min_length=1, max_length=MOST_SPLITS)]
     grader: Grader
 
     @classmethod

@@ -39,10 +39,18 @@ SYSTEM_FOLDERS = (
 )
 """Folders of every sandbox that are not its commands': no working folder may lie in them."""
 
+# What a field may hold at most: bytes of UTF-8 of texts, characters of names. docs/limits.md shows all of them.
 MOST_SCRIPT = 65_536
+LONGEST_FOLDER = 1024
+LONGEST_FOLDER_PART = 255
+"""What Linux takes as the name of one file or folder."""
 LONGEST_NAME = 253
 LONGEST_LABEL = 63
 LONGEST_KEY = 128
+LONGEST_IMAGE = 512
+LONGEST_REPOSITORY = 200
+LONGEST_REF = 255
+LONGEST_MODEL = 256
 MOST_DOLLARS = Decimal(100_000)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -90,6 +98,11 @@ def problem(message: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{problem}", {"problem": message})
 
 
+def too_large(message: str) -> PydanticCustomError:
+    """A refusal of a field that has too many bytes (413); the message says how many it has and how many it may."""
+    return PydanticCustomError("too_large", "{problem}", {"problem": message})
+
+
 def misplaced(field: str, message: str) -> PydanticCustomError:
     """A refusal that a model makes about one of its fields, named by its wire name."""
     return PydanticCustomError("misplaced", "{problem}", {"problem": message, "field": field})
@@ -110,23 +123,13 @@ def money(value: str) -> Decimal:
     return Decimal(value)
 
 
-def _matching(pattern: re.Pattern[str], most: int, message: str) -> Callable[[str], str]:
-    def check(value: str) -> str:
-        if len(value) > most or pattern.fullmatch(value) is None:
-            raise problem(message)
-        return value
-
-    return check
-
-
 def at_most(limit: int) -> Callable[[str], str]:
     """A check of a text's size in bytes of UTF-8; a larger one is `too_large` (413)."""
 
     def check(value: str) -> str:
         size = len(value.encode())
         if size > limit:
-            message = f"has {size} bytes, at most {limit} bytes of UTF-8 are taken"
-            raise PydanticCustomError("too_large", "{problem}", {"problem": message})
+            raise too_large(f"has {size} bytes, at most {limit} bytes of UTF-8 are taken")
         return value
 
     return check
@@ -168,7 +171,9 @@ def _clean_path(value: str) -> str:
         raise problem("must be an absolute folder other than /, without . or .. or a slash at its end")
     if any(not char.isprintable() for char in value):
         raise problem("must not hold control characters")
-    return at_most(1024)(value)
+    if any(len(part.encode()) > LONGEST_FOLDER_PART for part in value.split("/")):
+        raise problem(f"must have at most {LONGEST_FOLDER_PART} bytes between two slashes")
+    return at_most(LONGEST_FOLDER)(value)
 
 
 def _not_the_systems(value: str) -> str:
@@ -199,10 +204,22 @@ def _key(value: str) -> str:
 
 def _variable(value: str) -> str:
     if len(value) > LONGEST_NAME or _VARIABLE.fullmatch(value) is None:
-        raise problem("must be letters, digits and _, not beginning with a digit")
+        raise problem(f"must be at most {LONGEST_NAME} letters, digits and _, not beginning with a digit")
     if value.startswith("NODUS_"):
         raise problem("names that begin with NODUS_ are the sandbox's own")
     return value
+
+
+def _text(pattern: re.Pattern[str], most: int, message: str) -> AfterValidator:
+    """A check of a text's form, whose refusal names the most characters, too."""
+    said = f"{message} (at most {most} characters)"
+
+    def check(value: str) -> str:
+        if len(value) > most or pattern.fullmatch(value) is None:
+            raise problem(said)
+        return value
+
+    return AfterValidator(check)
 
 
 Str = Annotated[str, BeforeValidator(_not_a_number)]
@@ -212,40 +229,17 @@ Prompt = Annotated[Str, AfterValidator(at_most(MOST_TEXT))]
 Script = Annotated[Str, AfterValidator(not_blank), AfterValidator(at_most(MOST_SCRIPT))]
 Folder = Annotated[Str, AfterValidator(_clean_path)]
 WorkingFolder = Annotated[Folder, AfterValidator(_not_the_systems)]
-Name = Annotated[
-    Str,
-    AfterValidator(
-        _matching(_NAME, LONGEST_NAME, "must be lower case letters, digits, - and . (at most 253 characters)")
-    ),
-]
-Label = Annotated[
-    Str,
-    AfterValidator(
-        _matching(
-            _LABEL_ONLY, LONGEST_LABEL, "must be lower case letters, digits and - (at most 63 characters)"
-        )
-    ),
-]
+Name = Annotated[Str, _text(_NAME, LONGEST_NAME, "must be lower case letters, digits, - and .")]
+Label = Annotated[Str, _text(_LABEL_ONLY, LONGEST_LABEL, "must be lower case letters, digits and -")]
 RequestKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_key)]
 """What a caller calls a request of its own; a message's key likewise."""
-Revision = Annotated[
-    Str,
-    AfterValidator(
-        _matching(_VERSION, LONGEST_LABEL, "must be a version: at most 63 letters, digits, - _ and .")
-    ),
-]
+Revision = Annotated[Str, _text(_VERSION, LONGEST_LABEL, "must be a version: letters, digits, - _ and .")]
 Variable = Annotated[Str, AfterValidator(_variable)]
-SecretField = Annotated[
-    Str, AfterValidator(_matching(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -"))
-]
+SecretField = Annotated[Str, _text(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -")]
 Image = Annotated[
-    Str, AfterValidator(_matching(_IMAGE, 512, "must be an image such as nodus/agent-tools or host/name:tag"))
+    Str, _text(_IMAGE, LONGEST_IMAGE, "must be an image such as nodus/agent-tools or host/name:tag")
 ]
-Repository = Annotated[
-    Str, AfterValidator(_matching(_REPO, 200, "must be a repository written as owner/name"))
-]
-Ref = Annotated[Str, AfterValidator(_matching(_REF, 255, "must be a branch, a tag or a commit"))]
-Host = Annotated[
-    Str, AfterValidator(_matching(_HOST, LONGEST_NAME, "must be a host name such as api.github.com"))
-]
-ModelName = Annotated[Str, AfterValidator(not_blank), Field(max_length=256)]
+Repository = Annotated[Str, _text(_REPO, LONGEST_REPOSITORY, "must be a repository written as owner/name")]
+Ref = Annotated[Str, _text(_REF, LONGEST_REF, "must be a branch, a tag or a commit")]
+Host = Annotated[Str, _text(_HOST, LONGEST_NAME, "must be a host name such as api.github.com")]
+ModelName = Annotated[Str, AfterValidator(not_blank), Field(max_length=LONGEST_MODEL)]

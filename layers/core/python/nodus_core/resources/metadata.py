@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from nodus_core.kernel.errors import Cause
 from nodus_core.resources.document import Written, below
-from nodus_core.resources.fields import is_name
+from nodus_core.resources.fields import LONGEST_LABEL, is_name
 from nodus_core.resources.kinds import Kind
 from nodus_core.resources.labels import is_label_key, is_label_value
 from nodus_core.resources.refusals import unknown_fields
@@ -105,7 +105,10 @@ def _labels(value: Any) -> tuple[dict[str, str] | None, list[Cause]]:
         return None, [Cause("metadata.labels", f"must hold at most {MOST_LABELS} texts")]
     labels = cast("dict[str, Any]", value)
     causes = [
-        Cause(below("metadata.labels", key), "must be a label: at most 63 letters, digits, - _ and .")
+        Cause(
+            below("metadata.labels", key),
+            f"must be a label: at most {LONGEST_LABEL} letters, digits, - _ and .",
+        )
         for key, text in labels.items()
         if not is_label_key(key) or type(text) is not str or not is_label_value(text)
     ]

@@ -11,19 +11,22 @@ from nodus_core.resources.manifest import without_nulls
 from nodus_core.resources.refusals import refusal
 
 KIND = "Resolution"
+LONGEST_STEP = 512
+"""Characters of a step's name."""
+LARGEST_EXIT_CODE = 255
 
 
 class StatedResult(Spec):
     """What a step that happened came to, as the person knows it. `exit_code` is a command's."""
 
     text: Prompt | None = None
-    exit_code: Annotated[Whole, Field(ge=0, le=255)] | None = None
+    exit_code: Annotated[Whole, Field(ge=0, le=LARGEST_EXIT_CODE)] | None = None
 
 
 class Stated(Spec):
     """A person's word on one step. `step` is its name, as the step list has it."""
 
-    step: Annotated[Str, AfterValidator(not_blank), Field(max_length=512)]
+    step: Annotated[Str, AfterValidator(not_blank), Field(max_length=LONGEST_STEP)]
     outcome: Literal["Happened", "DidNotHappen"]
     request_key: RequestKey
     result: StatedResult | None = None

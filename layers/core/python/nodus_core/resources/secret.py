@@ -5,10 +5,9 @@ import json
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from nodus_core.resources.columns import AGE, NAME, REVISION, Column, joined
-from nodus_core.resources.fields import SecretField, Spec, Str, problem
+from nodus_core.resources.fields import SecretField, Spec, Str, problem, too_large
 
 MOST_FIELDS = 100
 MOST_BYTES = 65_536
@@ -24,8 +23,7 @@ def _not_empty(value: str) -> str:
 def _fits(data: dict[str, str]) -> dict[str, str]:
     size = len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MOST_BYTES:
-        message = f"has {size} bytes of names and values, at most {MOST_BYTES} are taken"
-        raise PydanticCustomError("too_large", "{problem}", {"problem": message})
+        raise too_large(f"has {size} bytes of names and values, at most {MOST_BYTES} are taken")
     return data
 
 

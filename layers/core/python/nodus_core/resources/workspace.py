@@ -17,9 +17,12 @@ from nodus_core.resources.fields import (
     at_most,
     misplaced,
     problem,
+    too_large,
 )
 
+MOST_HOSTS = 100
 MOST_VARIABLES = 100
+MOST_VALUE = 32_768
 MOST_ENVIRONMENT = 131_072
 """Bytes that all variables may take together; an operating system hands no more to one program."""
 
@@ -54,7 +57,7 @@ class Egress(Spec):
     """What commands may reach; Deny without one (NOD-022)."""
 
     policy: Literal["Deny", "AllowList", "Open"]
-    allow: Annotated[list[Host], Field(min_length=1, max_length=100)] | None = None
+    allow: Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)] | None = None
 
     @model_validator(mode="after")
     def _hosts(self) -> Self:
@@ -71,7 +74,7 @@ class Network(Spec):
 
 class EnvVar(Spec):
     name: Variable
-    value: Annotated[Str, AfterValidator(at_most(32_768))]
+    value: Annotated[Str, AfterValidator(at_most(MOST_VALUE))]
 
 
 class SecretVar(Spec):
@@ -88,7 +91,7 @@ def _fits(variables: list[EnvVar]) -> list[EnvVar]:
         raise problem("names a variable twice")
     size = sum(len(variable.name) + len(variable.value.encode()) + 2 for variable in variables)
     if size > MOST_ENVIRONMENT:
-        raise problem(f"takes {size} bytes together, at most {MOST_ENVIRONMENT} are taken")
+        raise too_large(f"takes {size} bytes together, at most {MOST_ENVIRONMENT} are taken")
     return variables
 
 
