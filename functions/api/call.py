@@ -16,7 +16,7 @@ PAGE = 100
 LARGEST_PAGE = 500
 LONGEST_NUMBER = 18
 # What kubectl adds to every write and what changes nothing here: fields are always checked strictly.
-_TOLERATED = frozenset({"fieldManager", "fieldValidation", "force"})
+_TOLERATED = frozenset({"fieldManager", "fieldValidation", "force", "includeObject", "resourceVersionMatch"})
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,15 @@ class Call:
         if wish not in (None, "All"):
             raise bad("dryRun must be All, or left out")
         return wish is not None
+
+    @property
+    def wants_table(self) -> bool:
+        """Whether it takes rows for a table, as kubectl asks for what it prints: the first form that it names."""
+        for media in self.headers.get("accept", "").split(","):
+            name, *parameters = (part.strip() for part in media.split(";"))
+            if name in (JSON, "*/*"):
+                return {"as=Table", "v=v1", "g=meta.k8s.io"} <= set(parameters)
+        return False
 
     def only(self, *known: str) -> None:
         """Refuses query parameters that would be ignored. Raises `Refusal` `BadRequest`."""

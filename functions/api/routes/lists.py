@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
+from nodus_core.conversations.happenings import Event
 from nodus_core.conversations.listing import MOST_REPLY, PageOf
 from nodus_core.conversations.messages import Accepted
 from nodus_core.conversations.promises import Promise, promise
@@ -16,6 +17,7 @@ from nodus_core.resources.document import bad
 from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.selectors import Selection, read_selection
+from nodus_core.resources.tables import Include, Tables
 
 from functions.api.call import Call
 from functions.api.gate import lines_reply, reply
@@ -31,7 +33,30 @@ def list_objects(service: Service, place: Place, call: Call, kind: str) -> Respo
     if call.flag("watch"):
         return _window(service, place, call, kind)
     page = service.listing.page(place, kind, call.limit(), call.query.get("continue"), selection(call))
-    return list_reply(BY_NAME[kind].list_name, page, {"resourceVersion": page.version})
+    metadata = {"resourceVersion": page.version}
+    tables = tables_for(service, call, kind)
+    if tables is None:
+        return list_reply(BY_NAME[kind].list_name, page, metadata)
+    more = {"continue": page.after} if page.after is not None else {}
+    return reply(tables.table(page.items, {**metadata, **more}))
+
+
+def object_reply(service: Service, call: Call, shown: dict[str, Any]) -> Response[Any]:
+    """One object, or a table of one row."""
+    tables = tables_for(service, call, shown["kind"])
+    if tables is None:
+        return reply(shown)
+    return reply(tables.table([shown], {"resourceVersion": shown["metadata"]["resourceVersion"]}))
+
+
+def tables_for(service: Service, call: Call, kind: str) -> Tables | None:
+    """The tables that a caller wants instead of objects. Raises `Refusal` `BadRequest`."""
+    if not call.wants_table:
+        return None
+    include = call.query.get("includeObject", "Metadata")
+    if include not in get_args(Include):
+        raise bad(f"includeObject must be one of {', '.join(get_args(Include))}")
+    return Tables(BY_NAME[kind], service.clock.now(), cast("Include", include))
 
 
 def selection(call: Call) -> Selection:
@@ -48,7 +73,21 @@ def _window(service: Service, place: Place, call: Call, kind: str) -> Response[A
         call.flag("allowWatchBookmarks"),
     )
     events = service.watching.window(place, kind, watch)
-    return lines_reply([{"type": event.type, "object": event.object} for event in events])
+    tables = tables_for(service, call, kind)
+    return lines_reply(
+        [
+            {"type": event.type, "object": event.object if tables is None else _row(tables, event, number)}
+            for number, event in enumerate(events)
+        ]
+    )
+
+
+def _row(tables: Tables, event: Event, number: int) -> dict[str, Any]:
+    """An event's object as a table of one row; the columns stand in the first one. An error stays what it is."""
+    if event.object.get("kind") == "Status":
+        return event.object
+    version = {"resourceVersion": event.object["metadata"]["resourceVersion"]}
+    return tables.table([event.object], version, headed=number == 0)
 
 
 def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:

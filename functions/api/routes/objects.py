@@ -12,7 +12,14 @@ from nodus_core.resources.status import success
 
 from functions.api.call import APPLY, JSON, MERGE, Call
 from functions.api.gate import Gate, reply
-from functions.api.routes.lists import list_objects, outcome_reply, outcomes_reply, promised, required
+from functions.api.routes.lists import (
+    list_objects,
+    object_reply,
+    outcome_reply,
+    outcomes_reply,
+    promised,
+    required,
+)
 from functions.api.service import Service
 
 
@@ -32,7 +39,7 @@ def _add_reads(gate: Gate, kind: Kind) -> None:
     @gate.behind("GET", f"{rule}/<name>", may_read)
     def get(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
-        return reply(service.reading.object(place, kind.name, name))
+        return object_reply(service, call, service.reading.object(place, kind.name, name))
 
 
 def _add_writes(gate: Gate, kind: Kind) -> None:

@@ -346,8 +346,6 @@ def test_content_types_may_have_parameters_and_any_case(rest: Rest) -> None:
     "path",
     [
         "/",
-        "/apis",
-        "/apis/nodus.dev/v1",
         "/apis/nodus.dev/v2/namespaces/web/agents",
         "/apis/other.dev/v1/namespaces/web/agents",
         f"/apis/{API}/namespaces/web/agents/",

@@ -2,9 +2,9 @@
 
 import re
 
-from nodus_core.resources.fields import is_name
+from nodus_core.resources.fields import LONGEST_LABEL, is_name
 
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_VALUE = re.compile(rf"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{{0,{LONGEST_LABEL - 2}}}[A-Za-z0-9])?)?")
 
 
 def is_label_key(text: str) -> bool:
