@@ -75,6 +75,35 @@ with nodus.Client() as client:
     assert printed == "Succeeded True True\n"
 
 
+@pytest.mark.req("NOD-503", "NOD-511", "NOD-512", "NOD-513", "NOD-515")
+def test_nex_11_from_python_awaited(place: Place) -> None:
+    printed = place.python(
+        """
+import asyncio
+import nodus
+
+
+async def main():
+    async with nodus.AsyncClient() as client:
+        agent = nodus.AsyncClaudeAgent("e2e-awaited", client=client, system="You are careful.")
+        prompt = "Use the shell to print the Python version"
+        answer, run = await asyncio.gather(agent.remote(prompt), agent.submit(prompt))
+        status = await run.wait(timeout=120)
+        print(status.phase, len(await run.steps()) > 2, answer == await run.answer() != "")
+        again = await nodus.AsyncAgentRun.from_name(run.name, client=client).status
+        print(again == status)
+        async for found in client.agentruns.list(field_selector="spec.agent=e2e-awaited"):
+            await client.agentruns.delete(found.metadata.name)
+            await client.agentruns.wait_gone(found.metadata.name, timeout=60)
+        await client.agents.delete("e2e-awaited")
+
+
+asyncio.run(main())
+"""
+    )
+    assert printed == "Succeeded True True\nTrue\n"
+
+
 @pytest.mark.req("NOD-500", "FLD-17")
 def test_refusals_name_reason_field_and_line(place: Place) -> None:
     text = NEX_04.replace("hello-agent", "e2e-refused").replace("workingDir", "workingDri")

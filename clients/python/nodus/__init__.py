@@ -23,19 +23,23 @@ from nodus._agents import (
 )
 from nodus._client import AsyncClient, Client
 from nodus._egress import Egress
+from nodus._groups import AgentGroup, AsyncAgentGroup
 from nodus._record import Record
 from nodus._resources import Applied, AsyncResource, Resource
 from nodus._runs import AgentRun, AsyncAgentRun
+from nodus._sandboxes import AsyncSandbox, Sandbox
 from nodus._version import __version__
 from nodus._watch import Event
 from nodus.errors import ApiError, NodusError, RunBlockedError, RunFailedError, WaitTimeoutError
 
 __all__ = [
+    "AgentGroup",
     "AgentGroups",
     "AgentRun",
     "AgentRuns",
     "ApiError",
     "Applied",
+    "AsyncAgentGroup",
     "AsyncAgentGroups",
     "AsyncAgentRun",
     "AsyncAgentRuns",
@@ -43,6 +47,7 @@ __all__ = [
     "AsyncClient",
     "AsyncModelAgent",
     "AsyncResource",
+    "AsyncSandbox",
     "ClaudeAgent",
     "Client",
     "Egress",
@@ -56,6 +61,7 @@ __all__ = [
     "Resource",
     "RunBlockedError",
     "RunFailedError",
+    "Sandbox",
     "Source",
     "WaitTimeoutError",
     "__version__",

@@ -136,7 +136,7 @@ class AgentRunFlows:
             exit_code=exit_code,
             request_key=request_key,
         )
-        return _status(resolved)
+        return status_of(resolved)
 
     @operation
     def cancel(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[Record]:
@@ -150,7 +150,7 @@ class AgentRunFlows:
         Raises:
             WaitTimeoutError: asked for, but not done in time; it will be.
         """
-        asked = _status((yield from AgentRunsFlows.cancel(self._runs, self.name)))
+        asked = status_of((yield from AgentRunsFlows.cancel(self._runs, self.name)))
         if timeout <= 0 or _gone(asked):
             return asked
 
@@ -160,7 +160,7 @@ class AgentRunFlows:
         return (yield from self._until(_gone, timeout, late))
 
     def _status(self, within: float | None = None) -> Flow[Record]:
-        return _status((yield from AgentRunsFlows.get(self._runs, self.name, within=within)))
+        return status_of((yield from AgentRunsFlows.get(self._runs, self.name, within=within)))
 
     def _until(
         self, done: Callable[[Record], bool], timeout: float | None, late: Callable[[Record | None], str]
@@ -241,7 +241,8 @@ def answer_of(run: AgentRunFlows, timeout: float | None) -> Flow[str]:
     raise RunBlockedError(f"{why} ({hint})", run=run, status=status)
 
 
-def _status(seen: Record) -> Record:
+def status_of(seen: Record) -> Record:
+    """An object's status; empty where it shows none."""
     status = seen.get("status")
     return status if isinstance(status, Record) else Record({})
 

@@ -313,7 +313,10 @@ class GPUUnavailableError(InvalidError):
 
 
 class NotAvailableError(InvalidError):
-    """This installation cannot do that: a kind or a setting that nothing acts on yet, or that is switched off."""
+    """This installation cannot do that: a kind or a setting that nothing acts on yet.
+
+    Also raised, with the same ``code``, for an object that was stored and whose condition ``Ready`` says so.
+    """
 
     default_reason = "NotAvailable"
 

@@ -22,10 +22,11 @@ from tests.unit.client.conftest import Cli
 ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
-    "nodus": """AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroups AsyncAgentRun AsyncAgentRuns
-        AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource ClaudeAgent Client Egress Event Family GitSource
-        ModelAgent NodusError Protocol Record Resource RunBlockedError RunFailedError Source WaitTimeoutError
-        __version__ errors""",
+    "nodus": """AgentGroup AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroup AsyncAgentGroups
+        AsyncAgentRun AsyncAgentRuns AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource AsyncSandbox ClaudeAgent
+        Client Egress Event Family GitSource ModelAgent NodusError Protocol Record Resource RunBlockedError
+        RunFailedError Sandbox Source WaitTimeoutError __version__ errors""",
+    "AgentGroup": "create delete from_name project results seal status submit wait",
     "AgentGroups": """apply create delete get list pages patch path results update wait_for wait_gone watch""",
     "AgentRun": "answer cancel from_name project resolve send status steps wait",
     "AgentRuns": """answer apply cancel create create_many delete get list pages patch path resolve send steps update
@@ -36,9 +37,14 @@ PUBLIC = {
     "Egress": "allow count deny hosts index open policy to_spec",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
+    "Sandbox": "create delete from_name project status",
     "Resource": "apply create delete get list pages patch path update wait_for wait_gone watch",
 }
 SIGNATURES = {
+    "AgentGroup.create": "(name, *, agent, max_active=None, max_cost=None, evaluation=None, project=None, client=None)",
+    "AgentGroup.submit": "(self, prompt, *, key, depends_on=(), deadline=None, parallelism=None)",
+    "AgentGroup.wait": "(self, timeout=None)",
+    "Sandbox.create": "(name, *, project=None, client=None, **settings)",
     "AgentRun.from_name": "(name, *, project=None, client=None)",
     "AgentRun.wait": "(self, timeout=None)",
     "AgentRun.send": "(self, key, text)",

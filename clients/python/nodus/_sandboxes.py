@@ -1,0 +1,136 @@
+"""Handles of sandboxes of one's own (NODQ-100)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, TypedDict, Unpack
+
+from nodus._agents import money
+from nodus._client import AnyClient, AsyncClient, Client, default_client
+from nodus._egress import Egress
+from nodus._flow import Blocking, Concurrent, Flow, operation, reading
+from nodus._record import Record
+from nodus._resources import ResourceFlows
+from nodus._runs import CLEAN_UP_SECONDS, status_of
+
+
+class SandboxSettings(TypedDict, total=False):
+    """What a sandbox shall be."""
+
+    image: str | None
+    cpu: str | float | None
+    memory: str | float | None
+    idle_timeout: str | None
+    ttl: str | None
+    network: Egress | None
+    max_cost: str | Decimal | int | None
+
+
+class SandboxFlows:
+    """A handle to one sandbox. The server keeps and checks sandboxes of one's own, and starts none yet."""
+
+    def __init__(self, name: str, *, client: AnyClient) -> None:
+        self.name = name
+        self._client = client
+
+    @property
+    def project(self) -> str:
+        """The project of the sandbox."""
+        return self._client.project
+
+    @reading
+    def status(self) -> Flow[Record]:
+        """The sandbox's status now; each access reads it from the server."""
+        return status_of((yield from ResourceFlows.get(self._client.sandboxes, self.name)))
+
+    @operation
+    def delete(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[None]:
+        """Remove the sandbox; returns when it is gone.
+
+        Raises:
+            WaitTimeoutError: asked for, but not done in time; it will be.
+        """
+        yield from ResourceFlows.delete(self._client.sandboxes, self.name)
+        yield from ResourceFlows.wait_gone(self._client.sandboxes, self.name, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, project={self.project!r})"
+
+
+class Sandbox(SandboxFlows, Blocking):
+    """A handle to one sandbox; make it with ``Sandbox.create(…)`` or ``Sandbox.from_name(…)``."""
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        *,
+        project: str | None = None,
+        client: Client | None = None,
+        **settings: Unpack[SandboxSettings],
+    ) -> Sandbox:
+        """Create a sandbox; it is not started yet: its condition ``Ready`` says ``NotAvailable``.
+
+        Args:
+            name: its name.
+            image: environment image.
+            cpu, memory: processors and GiB, a pair that there is (1 and 2 without a word).
+            idle_timeout: stop it after so much idle time, such as ``"10m"``.
+            ttl: delete it after that time, such as ``"24h"``.
+            network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
+            max_cost: US dollars that it may spend on compute.
+            project: its project; ``None``: the configured one.
+            client: where to make it; ``None``: the configured server.
+
+        Raises:
+            AlreadyExistsError: the name is taken.
+            InvalidError: the server refuses a field.
+        """
+        sandbox = cls.from_name(name, project=project, client=client)
+        sandbox._client.sandboxes.create(name, _spec(settings))
+        return sandbox
+
+    @classmethod
+    def from_name(cls, name: str, *, project: str | None = None, client: Client | None = None) -> Sandbox:
+        """A handle to an existing sandbox; nothing is sent yet."""
+        return cls(name, client=(client or default_client()).in_project(project))
+
+
+class AsyncSandbox(SandboxFlows, Concurrent):
+    """``Sandbox`` for asyncio: the same, awaited, ``create`` too."""
+
+    @classmethod
+    async def create(
+        cls,
+        name: str,
+        *,
+        client: AsyncClient,
+        project: str | None = None,
+        **settings: Unpack[SandboxSettings],
+    ) -> AsyncSandbox:
+        """As of ``Sandbox``; the client is yours to open and to close."""
+        sandbox = cls.from_name(name, client=client, project=project)
+        await sandbox._client.sandboxes.create(name, _spec(settings))
+        return sandbox
+
+    @classmethod
+    def from_name(cls, name: str, *, client: AsyncClient, project: str | None = None) -> AsyncSandbox:
+        """A handle to an existing sandbox; nothing is sent yet."""
+        return cls(name, client=client.in_project(project))
+
+
+def _spec(settings: SandboxSettings) -> dict[str, Any]:
+    unknown = settings.keys() - SandboxSettings.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
+    given = {"cpu": settings.get("cpu"), "memory": settings.get("memory")}
+    network = settings.get("network")
+    spec = {
+        "image": settings.get("image"),
+        "resources": {name: str(value) for name, value in given.items() if value is not None} or None,
+        "idleTimeout": settings.get("idle_timeout"),
+        "ttl": settings.get("ttl"),
+        "network": network.to_spec() if network else None,
+        "maxCostUSD": money(settings.get("max_cost")),
+    }
+    return {name: value for name, value in spec.items() if value is not None}
