@@ -17,13 +17,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from nodus import _kinds
+
 from tests.unit.client.fake_runs import Outcome, Run
 
 TOKEN = "key-of-the-fake"
+KINDS = {kind.plural: kind.name for kind in _kinds.KINDS}
 PREFIX = re.compile(
-    r"/apis/nodus\.dev/v1/namespaces/([^/]+)/(agents|agentruns|budgets|secrets)(?:/([^/]+)(?:/([a-z-]+))?)?$"
+    rf"/apis/nodus\.dev/v1/(?:namespaces/([^/]+)/)?({'|'.join(KINDS)})(?:/([^/]+)(?:/([a-z-]+))?)?$"
 )
-KINDS = {"agents": "Agent", "agentruns": "AgentRun", "budgets": "Budget", "secrets": "Secret"}
+ORGANIZATION = ""
+"""The project of what belongs to no project."""
 FIELDS = {
     "Agent": [
         "system",
@@ -54,6 +58,10 @@ FIELDS = {
     ],
     "Budget": ["limitUSD", "period", "action"],
     "Secret": ["data"],
+    "AgentGroup": ["agent", "limits", "maxCostUSD", "sealed", "evaluation"],
+    "Sandbox": ["image", "resources", "idleTimeout", "ttl", "network", "maxCostUSD"],
+    "Project": ["displayName"],
+    "ApiKey": ["role", "permissions", "projects", "ttl"],
 }
 LARGE_ANSWER_BYTES = 4 * 1024 * 1024
 
@@ -124,6 +132,8 @@ class FakeServer:
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
         self.when_seen: Callable[[Seen], None] = lambda _: None
+        self.documents: dict[str, dict[str, Any]] = {"/version": {"gitVersion": "v0.1.0-fake"}}
+        self.changes: list[tuple[int, str, tuple[str, str], dict[str, Any]]] = []
         self.page_size = 500
         self.lock = threading.RLock()
         self._version = 100
@@ -172,6 +182,8 @@ class FakeServer:
     def _routed(self, seen: Seen) -> Answer:
         if seen.path == "/healthz":
             return _json(200, {"status": "ok"})
+        if seen.path in self.documents:
+            return _json(200, self.documents[seen.path])
         if seen.headers.get("authorization") != f"Bearer {TOKEN}":
             raise Refusal(401, "Unauthorized", "this key is not known")
         if seen.headers.get("nodus-org", "default") != "default":
@@ -179,7 +191,14 @@ class FakeServer:
         match = PREFIX.fullmatch(seen.path)
         if match is None:
             raise Refusal(404, "NotFound", f"no such path {seen.path}")
-        project, plural, name, below = match[1], match[2], match[3] and unquote(match[3]), match[4]
+        project, plural, name, below = (
+            match[1] or ORGANIZATION,
+            match[2],
+            match[3] and unquote(match[3]),
+            match[4],
+        )
+        if _kinds.find(plural).namespaced is not bool(match[1]):
+            raise Refusal(404, "NotFound", f"no such path {seen.path}")
         if name is None:
             return (
                 self._list(seen, project, plural)
@@ -191,11 +210,23 @@ class FakeServer:
         return getattr(self, f"_{seen.method.lower()}")(seen, project, plural, name)
 
     def _list(self, seen: Seen, project: str, plural: str) -> Answer:
+        if seen.query.get("watch") == "true":
+            return self._watched(seen, project, plural)
         items = [thing for key, thing in sorted(self.objects.items()) if key[:2] == (project, plural)]
-        if selector := seen.query.get("fieldSelector"):
-            path, _, wanted = selector.partition("=")
-            items = [item for item in items if str(item["spec"].get(path.removeprefix("spec."))) == wanted]
-        return self._page(seen, KINDS[plural] + "List", [self._shown(item) for item in items])
+        chosen = [item for item in items if _selected(item, seen.query)]
+        return self._page(seen, KINDS[plural] + "List", [self._shown(item) for item in chosen])
+
+    def _watched(self, seen: Seen, project: str, plural: str) -> Answer:
+        """A window: what has changed since, at once, and where it stands now."""
+        since = int(seen.query["resourceVersion"])
+        events = [
+            {"type": word, "object": thing}
+            for version, word, where, thing in self.changes
+            if version > since and where == (project, plural) and _selected(thing, seen.query)
+        ]
+        mark = {"metadata": {"resourceVersion": str(self._version)}, "kind": KINDS[plural]}
+        lines = [json.dumps(event) for event in [*events, {"type": "BOOKMARK", "object": mark}]]
+        return Answer(200, "\n".join(lines).encode() + b"\n")
 
     def _page(self, seen: Seen, kind: str, items: list[dict[str, Any]]) -> Answer:
         start = int(seen.query.get("continue", "at-0").removeprefix("at-"))
@@ -219,7 +250,7 @@ class FakeServer:
             return Answer(201, first, headers={"Idempotent-Replayed": "true"})
         if (project, plural, name) in self.objects:
             raise Refusal(409, "AlreadyExists", f"{plural} {name!r} already exists")
-        made = _json(201, self._store(project, plural, name, body))
+        made = _json(201, self._store(seen, project, plural, name, body))
         if key[1]:
             self.promises[key] = (body, made.body)
         return made
@@ -237,15 +268,22 @@ class FakeServer:
         body = seen.json()
         if seen.headers["content-type"] == "application/merge-patch+json":
             thing = self._found(project, plural, name)
-            return _json(200, self._store(project, plural, name, _merged(thing, body)))
+            return _json(200, self._store(seen, project, plural, name, _merged(thing, body)))
         if seen.headers["content-type"] != "application/apply-patch+yaml":
             raise Refusal(415, "UnsupportedMediaType", seen.headers["content-type"])
         new = (project, plural, name) not in self.objects
-        return _json(201 if new else 200, self._store(project, plural, name, body))
+        return _json(201 if new else 200, self._store(seen, project, plural, name, body))
+
+    def _put(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
+        self._found(project, plural, name)
+        return _json(200, self._store(seen, project, plural, name, seen.json()))
 
     def _delete(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)
+        if seen.query.get("dryRun"):
+            return _json(200, self._shown(thing))
         if plural != "agentruns":
+            self._changed("DELETED", project, plural, thing)
             del self.objects[project, plural, name]
             return _json(200, {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success"})
         self.runs[project, name].cancelled = True
@@ -305,22 +343,40 @@ class FakeServer:
             raise Refusal(404, "NotFound", f"{plural} {name!r} not found")
         return self.objects[project, plural, name]
 
-    def _store(self, project: str, plural: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _store(
+        self, seen: Seen, project: str, plural: str, name: str, body: dict[str, Any]
+    ) -> dict[str, Any]:
         kind, spec = KINDS[plural], body.get("spec", {})
         self._check(project, kind, body, spec)
         thing = self.objects.get((project, plural, name))
-        if thing is not None and thing["spec"] == spec:
+        words = {
+            field: body["metadata"][field]
+            for field in ("labels", "annotations")
+            if body["metadata"].get(field) is not None
+        }
+        before = {} if thing is None else thing["metadata"]
+        if thing is not None and thing["spec"] == spec and all(before.get(f) == words[f] for f in words):
             return self._shown(thing)
-        self._version += 1
         fresh = {"uid": uuid.uuid4().hex, "generation": 0, "creationTimestamp": _now()}
-        metadata = {"name": name, "namespace": project} | (thing["metadata"] if thing else fresh)
-        metadata |= {"resourceVersion": str(self._version), "generation": metadata["generation"] + 1}
+        place = {"namespace": project} if project else {}
+        metadata = {"name": name} | place | (dict(before) or fresh) | words
+        metadata |= {"resourceVersion": str(self._version + 1), "generation": metadata["generation"] + 1}
         stored = {"apiVersion": "nodus.dev/v1", "kind": kind, "metadata": metadata, "spec": spec}
+        if seen.query.get("dryRun"):
+            return stored
+        self._version += 1
         self.objects[project, plural, name] = stored
         if kind == "AgentRun" and thing is None:
             outcome = self.outcomes.get(name) or self.outcomes.get(spec["input"]) or Outcome()
             self.runs[project, name] = Run(outcome)
+        self._changed("MODIFIED" if thing else "ADDED", project, plural, stored)
         return self._shown(stored)
+
+    def _changed(self, word: str, project: str, plural: str, thing: dict[str, Any]) -> None:
+        if word == "DELETED":
+            self._version += 1
+            thing["metadata"]["resourceVersion"] = str(self._version)
+        self.changes.append((self._version, word, (project, plural), dict(self._shown(thing))))
 
     def _check(self, project: str, kind: str, body: dict[str, Any], spec: dict[str, Any]) -> None:
         if body.get("apiVersion") != "nodus.dev/v1":
@@ -338,7 +394,9 @@ class FakeServer:
                 raise Refusal(409, "AgentStopped", f"agent {spec['agent']!r} is stopped")
 
     def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
-        if thing["kind"] == "Agent":
+        if thing["kind"] == "ApiKey":
+            return thing | {"status": {"prefix": "nodus_1", "token": "nodus_1_shown_once"}}
+        if thing["kind"] not in {"AgentRun", "Budget", "Secret"}:
             return thing
         if thing["kind"] == "Budget":
             limit = thing["spec"]["limitUSD"]
@@ -349,6 +407,20 @@ class FakeServer:
         return thing | {
             "status": self.runs[thing["metadata"]["namespace"], thing["metadata"]["name"]].status()
         }
+
+
+def _selected(thing: dict[str, Any], query: dict[str, str]) -> bool:
+    """Whether the selectors of a request choose the object; `=` only."""
+    for pair in filter(None, query.get("fieldSelector", "").split(",")):
+        path, _, wanted = pair.partition("=")
+        value: Any = thing
+        for field_name in path.split("."):
+            value = (value or {}).get(field_name)
+        if str(value) != wanted:
+            return False
+    labels = thing["metadata"].get("labels") or {}
+    pairs = (pair.partition("=") for pair in filter(None, query.get("labelSelector", "").split(",")))
+    return all(labels.get(key) == wanted for key, _, wanted in pairs)
 
 
 def _cause(path: str, message: str) -> dict[str, str]:
@@ -416,7 +488,7 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = handle_any
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
 
         def log_message(self, format: str, *args: Any) -> None:
             """The tests look at ``seen`` instead."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.client.conftest import Cli
-from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.fake_server import FakeServer, Fault
 from tests.unit.client.manifests import NEX_04, NEX_07, NEX_18, NEX_34, NEX_46
 
 
@@ -173,3 +174,30 @@ def test_an_agent_that_was_made_anew_meanwhile_is_not_unchanged(cli: Cli, server
 
     server.when_seen = remake
     assert cli("apply", "-f", "-", stdin=NEX_04).out == "agent/hello-agent configured\n"
+
+
+# --- what stands at an address ---
+
+
+def put(server: FakeServer, path: str, **reply: Any) -> str:
+    server.faults.append(Fault(f"GET {path}$", **reply))
+    return server.address + path
+
+
+def test_a_manifest_is_read_from_an_address_without_the_key(cli: Cli, server: FakeServer) -> None:
+    put(server, "/agent.yaml", status=200, body=NEX_04.encode())
+    moved = put(server, "/moved", status=302, headers={"Location": "/agent.yaml"})
+    assert cli("apply", "-f", moved).out == "agent/hello-agent created\n"
+    assert all("authorization" not in seen.headers for seen in server.asked("GET /(moved|agent.yaml)"))
+
+
+def test_what_cannot_be_fetched_is_named(cli: Cli, server: FakeServer) -> None:
+    missing = put(server, "/missing.yaml", status=404, body=b"no")
+    assert cli("apply", "-f", missing).err == f"Error (FileNotRead): {missing}: HTTP 404\n"
+    round_about = put(server, "/round", times=9, status=302, headers={"Location": "/round"})
+    assert "leads elsewhere too often" in cli("apply", "-f", round_about).err
+    wrong = put(server, "/wrong.yaml", status=200, body=b"a: 1\na: 2\n")
+    assert (
+        f"Error (InvalidManifest): {wrong} line 2: a: this key is given twice"
+        in cli("apply", "-f", wrong).err
+    )

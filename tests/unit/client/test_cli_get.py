@@ -132,14 +132,14 @@ def test_messages_of_the_server_are_made_safe(cli: Cli, server: FakeServer) -> N
     [
         (
             ("get", "agnet"),
-            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar), budget, secret",
+            "Error (UnknownKind): no kind 'agnet'; did you mean 'agent'? Kinds: agent, agentrun (ar), agentgroup (ag)",
         ),
-        (("get", "ar/x", "y"), "give one name"),
-        (("get", "ar/"), "give one name"),
-        (("get", "ar/x", "--field-selector", "a=b"), "leave out the name"),
+        (("get", "ar/x", "y"), "no kind 'y'"),
+        (("get", "ar/"), "which agentrun? Give agentrun/NAME"),
+        (("get", "ar/x", "--field-selector", "a=b"), "leave out the names"),
         (
             ("get", "ar", "-o", "xml"),
-            "no format 'xml'; there are table|wide|yaml|json|name|jsonpath=TEMPLATE",
+            "no format 'xml'; there are table, wide, yaml, json, name, jsonpath=TEMPLATE",
         ),
         (("get", "ar", "-o", "jsonpath={.a"), "not closed"),
         (("get", "ar", "-o", "jsonpath={.a[?(@.b)]}"), "InvalidJSONPath"),

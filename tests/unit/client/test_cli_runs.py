@@ -8,7 +8,7 @@ from typing import Any
 
 import nodus
 import pytest
-from nodus.cli import columns, failures, follow
+from nodus.cli import failures, follow, step_table
 
 from tests.unit.client.conftest import Cli
 from tests.unit.client.fake_runs import Outcome, Run
@@ -122,7 +122,7 @@ def test_a_wait_that_is_over_ends_with_1(started: Cli, server: FakeServer, condi
     the_run(server).looks = -100_000
     output = started("wait", RUN, condition, "--timeout=10ms")
     assert output.code == 1
-    assert output.err.startswith(f"Error (Timeout): {RUN} is Running after 0.0s, and ")
+    assert output.err.startswith(f"Error (Timeout): {RUN} is Running after 0.0s, and not ")
 
 
 @pytest.mark.req("NOD-483", "NODQ-73")
@@ -144,7 +144,7 @@ def test_a_wait_for_another_field_goes_on_after_the_end(started: Cli, server: Fa
     ("words", "says"),
     [
         (("wait", RUN), "Missing option '--for'"),
-        (("wait", RUN, "--for=delete"), "the condition is written --for=jsonpath="),
+        (("wait", RUN, "--for=Succeeded"), "'Succeeded' is no condition"),
         (("wait", RUN, "--for=jsonpath={.status.phase}"), "which value?"),
         (("wait", RUN, "--for=jsonpath=.status.phase"), "which value?"),
         (("wait", RUN, SUCCEEDED, "--timeout=8"), "write it with its unit, such as 30s, 8m"),
@@ -161,13 +161,16 @@ def test_a_wait_for_another_field_goes_on_after_the_end(started: Cli, server: Fa
         (("agentrun", "steps", "nope"), "Error (NotFound)"),
         (("agentrun", "steps", "nope", "--follow"), "Error (NotFound)"),
         (("agentrun", "step", "x"), "no command 'step'; did you mean 'steps'?"),
-        (("describe", "ar", "x"), "`nodus get KIND/NAME -o yaml`, or `nodus agentrun steps NAME`"),
-        (("logs", "x"), "did you mean `nodus agentrun steps NAME --follow`?"),
+        (("describe", "ar", "x"), "agentruns 'x' not found"),
+        (("logs", "x"), "agentruns 'x' not found"),
+        (("logs", "agent/x"), "only runs have logs"),
         (("get", "ar", "-n", "web"), "a project is chosen with -p: -p web"),
         (("-n", "web", "get", "ar"), "a project is chosen with -p: -p web"),
-        (("get", "ar", "-w"), "`nodus agentrun steps NAME --follow`"),
-        (("cancel", "ar", "a", "b"), "give one agentrun: agentrun/NAME"),
-        (("cancel", "ar/a", "b"), "give one agentrun: agentrun/NAME"),
+        (("get", "ar", "-w", "-o", "jsonpath={.a}"), "--watch shows tables, names, json or yaml"),
+        (("get", "ar", "-w", "--sort-by=.a"), "leave out -f and --sort-by"),
+        (("cancel", "ar", "a", "ar/b"), "write every object as KIND/NAME"),
+        (("cancel", "ar/a", "b"), "no kind 'b'"),
+        (("cancel",), "which object? Give KIND/NAME"),
     ],
 )
 def test_what_cannot_be_done_teaches(started: Cli, words: tuple[str, ...], says: str) -> None:
@@ -242,7 +245,7 @@ def test_delete_that_takes_too_long_says_that_it_goes_on(
         FakeServer, "_get", lambda self, *words: self._below(words[0], "default", words[3], "cancel")
     )
     output = started("delete", RUN, "--timeout=10ms")
-    assert (output.code, "its deletion goes on" in output.err) == (1, True)
+    assert (output.code, "if it was deleted, that goes on" in output.err) == (1, True)
 
 
 def test_follow_prints_a_line_when_a_step_starts_and_ends(started: Cli, server: FakeServer) -> None:
@@ -401,7 +404,7 @@ def test_follow_begins_anew_when_its_position_has_expired(
     ],
 )
 def test_the_detail_of_a_step(step: dict[str, Any], detail: str) -> None:
-    assert columns.step_detail(step) == detail
+    assert step_table.detail(step) == detail
 
 
 # --- messages ---

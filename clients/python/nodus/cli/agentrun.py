@@ -8,24 +8,24 @@ from typing import Any
 
 import click
 
-from nodus._kinds import API_VERSION
-from nodus.cli import columns, formats, sources, text
+from nodus._kinds import AGENT_RUN, API_VERSION
+from nodus.cli import columns, completing, formats, sources, step_table, text
 from nodus.cli.failures import usage
-from nodus.cli.kinds import AGENT_RUN, Target
+from nodus.cli.kinds import Target
 from nodus.cli.session import Command, Group, Session, pass_session
 from nodus.errors import NotFoundError, OutcomeUnknownError
 
-OUTPUT = formats.FormatType(("table", "wide", "json"), jsonpath=False)
+run_argument = click.argument("name", shell_complete=completing.names(AGENT_RUN))
 MOST_BYTES = 262_144  # the server takes no longer text
 
 
 @click.group(cls=Group)
 def agentrun() -> None:
-    """Talk to a run: send it messages, read what it did and answered, say what became of an uncertain step."""
+    """Talk to a run: messages, steps, answer, resolutions."""
 
 
 @agentrun.command(cls=Command)
-@click.argument("name")
+@run_argument
 @pass_session
 def answer(session: Session, name: str) -> None:
     """Print the whole answer of a run.
@@ -40,13 +40,13 @@ def answer(session: Session, name: str) -> None:
 
 
 @agentrun.command(cls=Command)
-@click.argument("name")
+@run_argument
 @click.option(
     "--follow",
     is_flag=True,
     help="Show each step as it starts and ends, until the run has finished or rests.",
 )
-@click.option("-o", "--output", type=OUTPUT, default="table", help="How to show it (default: table).")
+@formats.output_option(("table", "wide", "json"), templates=False)
 @pass_session
 def steps(session: Session, name: str, follow: bool, output: formats.Format) -> None:
     """List what a run did, in order.
@@ -72,14 +72,14 @@ def steps(session: Session, name: str, follow: bool, output: formats.Format) -> 
         click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": "StepList", "items": found}))
     elif found:
         wide = output.word == "wide"
-        rows = [columns.step_row(step, wide=wide) for step in found]
-        click.echo(text.table(columns.step_header(wide=wide), rows))
+        rows = [step_table.row(step, wide=wide) for step in found]
+        click.echo(text.table(step_table.header(wide=wide), rows))
     else:
         click.echo(f"Run {text.line(name)} has no step yet.", err=True)
 
 
 @agentrun.command(cls=Command)
-@click.argument("name")
+@run_argument
 @click.argument("message", metavar="[TEXT]", required=False)
 @click.option(
     "-f",
@@ -126,7 +126,7 @@ def _resolvable(session: Session, name: str) -> str:
 
 
 @agentrun.command(cls=Command)
-@click.argument("name")
+@run_argument
 @click.argument("step")
 @click.option("--happened", is_flag=True, help="It took effect.")
 @click.option("--did-not-happen", is_flag=True, help="It had no effect: see above what follows.")

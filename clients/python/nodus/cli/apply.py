@@ -1,21 +1,34 @@
-"""`nodus apply`: bring objects to what manifests say, in the order of the files."""
+"""`nodus apply`, `nodus replace` and `nodus diff`: bring objects to what manifests say, in the order of the files."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from nodus._record import Record
-from nodus.cli import failures, manifests
+from nodus._resources import Resource
+from nodus.cli import changing, failures, formats, manifests, text
+from nodus.cli.changing import Report
+from nodus.cli.manifests import Wanted
+from nodus.cli.selection import filename_option
 from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import NodusError, NotFoundError
 
+Sender = Callable[[Resource, Wanted], tuple[str, Record]]
+"""Sends one object; what was done, and the object afterwards."""
+
+# What every write changes, and nobody asked for.
+_UNASKED = ("resourceVersion", "generation", "uid", "creationTimestamp")
+
 
 @click.command(cls=Command)
-@click.option(
-    "-f", "--filename", "sources", multiple=True, required=True, metavar="FILE|-|DIR", help="What to apply."
-)
+@filename_option(required=True)
+@changing.change_options
 @pass_session
-def apply(session: Session, sources: tuple[str, ...]) -> None:
+def apply(session: Session, files: tuple[str, ...], report: Report) -> None:
     """Create or update the objects of YAML or JSON files.
 
     A file may hold several documents, separated by ---; they are applied in their order. Of a folder the files
@@ -24,31 +37,104 @@ def apply(session: Session, sources: tuple[str, ...]) -> None:
 
     \b
       nodus apply -f agent.yaml
+      nodus apply -f agents/ -f budget.yaml --dry-run=server
       cat run.yaml | nodus apply -f -
     """
-    wanted = manifests.read(sources, session.project)
-    for count, one in enumerate(wanted):
+    send_all(session, files, lambda resource, one: _apply(resource, one, report), "applied", report)
+
+
+@click.command(cls=Command)
+@filename_option(required=True)
+@changing.change_options
+@pass_session
+def replace(session: Session, files: tuple[str, ...], report: Report) -> None:
+    """Replace objects that exist by those of YAML or JSON files.
+
+    An object is written as the file has it: what the file leaves out is removed, where apply would keep it. A
+    metadata.resourceVersion in the file must be the stored one.
+
+    \b
+      nodus get agent/hello-agent -o yaml > agent.yaml
+      nodus replace -f agent.yaml
+    """
+
+    def send(resource: Resource, one: Wanted) -> tuple[str, Record]:
+        return "replaced", resource.update(one.manifest, dry_run=report.dry_run)
+
+    send_all(session, files, send, "replaced", report)
+
+
+@click.command(cls=Command)
+@filename_option(required=True)
+@pass_session
+def diff(session: Session, files: tuple[str, ...]) -> int:
+    """Show what an apply would change.
+
+    Exit code 0: nothing. 2: there are differences. 1: an error.
+
+    \b
+      nodus diff -f agent.yaml
+    """
+    changed = False
+    for one in manifests.read(files, session.project):
+        resource = session.resource(one.target.kind, one.project)
         try:
-            outcome = _apply(session, one)
+            before = _comparable(resource.get(one.target.name).to_dict())
+        except NotFoundError:
+            before = []
+        try:
+            after = _comparable(resource.apply(one.manifest, dry_run=True).object.to_dict())
+        except NodusError as error:
+            failures.show(error, one.document)
+            raise click.exceptions.Exit(failures.FAILED) from error
+        names = f"stored/{one.target}", f"applied/{one.target}"
+        for line in difflib.unified_diff(before, after, *names, lineterm=""):
+            click.echo(text.block(line))
+            changed = True
+    return failures.OTHERWISE if changed else 0
+
+
+def send_all(
+    session: Session,
+    files: tuple[str, ...],
+    send: Sender,
+    word: str,
+    report: Report,
+) -> None:
+    """Send the objects of files one by one; the first refusal ends it.
+
+    Args:
+        session: where.
+        files: names as given to ``-f``.
+        send: what is done with each.
+        word: what is said of one that is not sent (``--dry-run=client``).
+        report: says what became of each, and whether it is sent at all.
+    """
+    wanted = manifests.read(files, session.project)
+    for count, one in enumerate(wanted):
+        if not report.sends:
+            report.say(one.target, word, one.manifest)
+            continue
+        try:
+            done, thing = send(session.resource(one.target.kind, one.project), one)
         except NodusError as error:
             failures.show(error, one.document)
             left = len(wanted) - count - 1
             if left:
-                click.echo(f"{one.target} was refused; {left} after it not sent", err=True)
+                click.echo(f"{text.line(one.target)} was refused; {left} after it not sent", err=True)
             raise click.exceptions.Exit(failures.FAILED) from error
-        click.echo(f"{one.target} {outcome}")
+        report.say(one.target, done, thing.to_dict())
 
 
-def _apply(session: Session, wanted: manifests.Wanted) -> str:
-    resource = session.client.in_project(wanted.project).kind(wanted.target.kind.name)
+def _apply(resource: Resource, wanted: Wanted, report: Report) -> tuple[str, Record]:
     try:
         before = resource.get(wanted.target.name)
     except NotFoundError:
         before = None
-    applied = resource.apply(wanted.manifest)
+    applied = resource.apply(wanted.manifest, dry_run=report.dry_run)
     if before is None or applied.created:
-        return "created"
-    return "unchanged" if _same(before, applied.object) else "configured"
+        return "created", applied.object
+    return ("unchanged" if _same(before, applied.object) else "configured"), applied.object
 
 
 def _same(before: Record, after: Record) -> bool:
@@ -61,3 +147,10 @@ def _same(before: Record, after: Record) -> bool:
     return all(old.get(field) == new.get(field) for field in ("generation", "labels", "annotations")) and (
         before.get("spec") == after.get("spec")
     )
+
+
+def _comparable(thing: dict[str, Any]) -> list[str]:
+    """An object's lines without its status and without what every write changes."""
+    metadata = {key: value for key, value in thing["metadata"].items() if key not in _UNASKED}
+    written = {key: value for key, value in thing.items() if key != "status"} | {"metadata": metadata}
+    return formats.to_yaml(written).splitlines()

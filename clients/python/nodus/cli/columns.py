@@ -1,4 +1,4 @@
-"""Tables of objects and steps."""
+"""Tables of objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from nodus._kinds import (
+    AGENT,
+    AGENT_GROUP,
+    AGENT_RUN,
+    API_KEY,
+    BUDGET,
+    CONNECTION,
+    ENDPOINT,
+    ENVIRONMENT,
+    ENVIRONMENT_IMAGE,
+    ORGANIZATION,
+    PROJECT,
+    SANDBOX,
+    SECRET,
+    Kind,
+)
 from nodus.cli import durations
-from nodus.cli.kinds import AGENT, AGENT_RUN, BUDGET, SECRET, Kind
 from nodus.cli.text import cut, line
 
 Column = tuple[str, Callable[[Mapping[str, Any]], str]]
@@ -57,11 +72,6 @@ def moment(text: Any) -> datetime | None:
         return None
 
 
-def _age(thing: Mapping[str, Any]) -> str:
-    made = moment(pick(thing, "metadata.creationTimestamp"))
-    return "" if made is None else durations.shown(max(0, (datetime.now(UTC) - made).total_seconds()))
-
-
 def _latest_model(thing: Mapping[str, Any]) -> str:
     turns: list[Any] = pick(thing, "status.turns") or []
     model = pick(turns[-1], "model") if turns else None
@@ -73,9 +83,34 @@ def _agent_model(thing: Mapping[str, Any]) -> str:
     return str(pick(thing, "spec.model.name") or ",".join(str(family) for family in families))
 
 
-def _fields(thing: Mapping[str, Any]) -> str:
-    fields: list[Any] = pick(thing, "status.fields") or []
-    return ",".join(str(field) for field in fields)
+def _joined(path: str) -> Callable[[Mapping[str, Any]], str]:
+    def cell(thing: Mapping[str, Any]) -> str:
+        words: list[Any] = pick(thing, path) or []
+        return ",".join(str(word) for word in words)
+
+    return cell
+
+
+def _since(path: str) -> Callable[[Mapping[str, Any]], str]:
+    def cell(thing: Mapping[str, Any]) -> str:
+        then = moment(pick(thing, path))
+        return "" if then is None else durations.shown(max(0, (datetime.now(UTC) - then).total_seconds()))
+
+    return cell
+
+
+def _group_runs(thing: Mapping[str, Any]) -> str:
+    counts: dict[str, int] | None = pick(thing, "status.counts")
+    return "" if counts is None else f"{counts.get('succeeded', 0)}/{sum(counts.values())}"
+
+
+def _splits(thing: Mapping[str, Any]) -> str:
+    splits: dict[str, list[Any]] = pick(thing, "spec.splits") or {}
+    return ",".join(f"{name}={len(tasks)}" for name, tasks in splits.items())
+
+
+def _permissions(thing: Mapping[str, Any]) -> str:
+    return str(pick(thing, "spec.role") or _joined("spec.permissions")(thing))
 
 
 def _prompt(thing: Mapping[str, Any]) -> str:
@@ -83,7 +118,7 @@ def _prompt(thing: Mapping[str, Any]) -> str:
 
 
 _NAME: Column = ("NAME", _text("metadata.name"))
-_AGE: Column = ("AGE", _age)
+_AGE: Column = ("AGE", _since("metadata.creationTimestamp"))
 _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
     AGENT.name: (
         [
@@ -115,7 +150,7 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
         ],
     ),
     SECRET.name: (
-        [_NAME, ("FIELDS", _fields), ("REVISION", _text("metadata.generation")), _AGE],
+        [_NAME, ("FIELDS", _joined("status.fields")), ("REVISION", _text("metadata.generation")), _AGE],
         [],
     ),
     BUDGET.name: (
@@ -130,78 +165,82 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
         ],
         [("MODELS", _dollars("status.modelUSD")), ("COMPUTE", _dollars("status.computeUSD"))],
     ),
+    AGENT_GROUP.name: (
+        [
+            _NAME,
+            ("PHASE", _text("status.phase")),
+            ("RUNS", _group_runs),
+            ("ACTIVE", _text("status.counts.active")),
+            ("COST", _dollars("status.cost.totalUSD")),
+            _AGE,
+        ],
+        [("AGENT", _text("spec.agent")), ("CAP", _dollars("spec.maxCostUSD"))],
+    ),
+    SANDBOX.name: (
+        [
+            _NAME,
+            ("STATUS", _text("status.phase")),
+            ("CPU", _text("spec.resources.cpu")),
+            ("MEMORY", _text("spec.resources.memory")),
+            ("DISK", _text("status.disk")),
+            ("IDLE-TIMEOUT", _text("spec.idleTimeout")),
+            ("COST", _dollars("status.costUSD")),
+            _AGE,
+        ],
+        [("IMAGE", _text("spec.image")), ("EGRESS", _text("spec.network.egress.policy"))],
+    ),
+    ENVIRONMENT.name: (
+        [
+            _NAME,
+            ("VERSION", _text("spec.version")),
+            ("TASKS", _splits),
+            ("IMAGE", _text("spec.image")),
+            _AGE,
+        ],
+        [("GRADER", _text("spec.grader.image"))],
+    ),
+    ENVIRONMENT_IMAGE.name: (
+        [
+            _NAME,
+            ("STATE", _text("status.state")),
+            ("FROM", _text("spec.image")),
+            ("DIGEST", _text("status.digest")),
+            _AGE,
+        ],
+        [],
+    ),
+    ENDPOINT.name: (
+        [
+            _NAME,
+            ("ACCESS", _text("spec.model.access")),
+            ("MODEL", _text("spec.model.name")),
+            ("CONCURRENCY", _text("spec.maxConcurrency")),
+            ("CAP", _dollars("spec.maxCostUSD")),
+            _AGE,
+        ],
+        [],
+    ),
+    CONNECTION.name: (
+        [_NAME, ("TYPE", _text("spec.type")), ("INSTALLATION", _text("spec.github.installationId")), _AGE],
+        [("REPOSITORIES", _joined("spec.github.repositories"))],
+    ),
+    ORGANIZATION.name: ([_NAME, ("DISPLAY-NAME", _text("spec.displayName")), _AGE], []),
+    PROJECT.name: ([_NAME, ("DISPLAY-NAME", _text("spec.displayName")), _AGE], []),
+    API_KEY.name: (
+        [
+            _NAME,
+            ("PREFIX", _text("status.prefix")),
+            ("PERMISSIONS", _permissions),
+            ("PROJECTS", _joined("spec.projects")),
+            ("EXPIRES", _text("spec.expiresAt")),
+            ("LAST-USED", _since("status.lastUsedAt")),
+            _AGE,
+        ],
+        [("MADE-BY", _text("status.createdBy"))],
+    ),
 }
 
 
 def _columns(kind: Kind, wide: bool) -> list[Column]:
     usual, more = _TABLES[kind.name]
     return [*usual, *more] if wide else usual
-
-
-def step_header(*, wide: bool) -> list[str]:
-    """The headings of the table of steps."""
-    more = ["GUARANTEE", "ATTEMPT", "RESOLVED"] if wide else []
-    return ["#", "STEP", "STATE", "TIME", "COST", "TOKENS", *more, "DETAIL"]
-
-
-def step_row(step: Mapping[str, Any], *, wide: bool) -> list[str]:
-    """A step's cells."""
-    cost = pick(step, "costUSD")
-    more = [str(pick(step, "guarantee") or ""), str(pick(step, "attempt") or ""), _resolved(step)]
-    return [
-        str(pick(step, "index") or ""),
-        str(pick(step, "name") or ""),
-        step_state(step),
-        step_time(step),
-        "" if cost is None else f"${cost}",
-        step_tokens(step),
-        *(more if wide else []),
-        cut(step_detail(step), PREVIEW_COLUMNS),
-    ]
-
-
-def _resolved(step: Mapping[str, Any]) -> str:
-    """Who said what became of the step, and what."""
-    said = pick(step, "resolution")
-    return "" if not said else f"{pick(said, 'outcome')} by {pick(said, 'by')}"
-
-
-def step_state(step: Mapping[str, Any]) -> str:
-    """The state, with a mark on a step that was sent again, and the guarantee of one whose outcome is not known."""
-    state = str(pick(step, "state") or "")
-    if state == "Uncertain":
-        return f"{state} ({pick(step, 'guarantee')})"
-    return f"{state} (resent)" if pick(step, "resent") else state
-
-
-def step_time(step: Mapping[str, Any]) -> str:
-    """How long the step took, or has taken so far."""
-    begun = moment(pick(step, "startedAt"))
-    if begun is None:
-        return ""
-    ended = moment(pick(step, "finishedAt")) or datetime.now(UTC)
-    return durations.shown(max(0.0, (ended - begun).total_seconds()))
-
-
-def step_tokens(step: Mapping[str, Any]) -> str:
-    """Input and output tokens."""
-    usage = pick(step, "usage")
-    return "" if not usage else f"{pick(usage, 'inputTokens') or 0}+{pick(usage, 'outputTokens') or 0}"
-
-
-def step_detail(step: Mapping[str, Any]) -> str:
-    """Model, exit code, error and the beginning of the output, in one safe line."""
-    code = pick(step, "exitCode")
-    parts = [
-        pick(step, "model"),
-        None if code is None else f"exit {code}",
-        _error_text(pick(step, "error")),
-        pick(step, "preview"),
-    ]
-    return "  ".join(line(str(part).strip()) for part in parts if part)
-
-
-def _error_text(error: Any) -> str | None:
-    if isinstance(error, Mapping):
-        return ": ".join(str(part) for part in (pick(error, "reason"), pick(error, "message")) if part)
-    return None if error is None else str(error)

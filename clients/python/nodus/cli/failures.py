@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nodus._manifest import Document
 
 FAILED = 1
-OTHER_END = 2  # `wait`: the object ended otherwise (NODQ-73)
+OTHERWISE = 2  # `wait`: the object ended otherwise (NODQ-73); `diff`: it is otherwise
 INTERRUPTED = 130
 
 

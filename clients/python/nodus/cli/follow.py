@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from nodus._client import Client
+from nodus._kinds import AGENT_RUN
 from nodus._pages import LARGEST_PAGE
 from nodus._record import Record
 from nodus._runs import FOR_A_PERSON, at_rest
 from nodus._waiting import poll
-from nodus.cli import columns, formats, text
+from nodus.cli import columns, formats, step_table, text
 from nodus.cli.failures import Failure
-from nodus.cli.kinds import AGENT_RUN
 from nodus.cli.waits import Teller
 from nodus.errors import ApiError
 
@@ -98,17 +98,17 @@ class Lines:
     def show(self, run: dict[str, Any], changed: list[dict[str, Any]], running: list[dict[str, Any]]) -> None:
         """A line per change, of the run's phase and reason too."""
         for step in changed:
-            click.echo(_plain(step))
+            click.echo(plain(step))
         if run_rests(run):
             return  # `end` says it
         now = columns.pick(run, "status.phase"), columns.pick(run, "status.reason")
         if self._told not in {None, now}:
-            click.echo(f"run        {_end(run)}")
+            click.echo(f"run        {end_of(run)}")
         self._told = now
 
     def end(self, run: dict[str, Any]) -> None:
         """The run's end."""
-        click.echo(f"run        {_end(run)}")
+        click.echo(f"run        {end_of(run)}")
 
 
 class JsonLines:
@@ -141,47 +141,46 @@ class Region:
                     _finished_line(step), soft_wrap=False, overflow="ellipsis", no_wrap=True
                 )
         rows = [
-            Spinner("dots", Text(f"{text.line(step.get('name'))}  {columns.step_time(step)}", no_wrap=True))
+            Spinner("dots", Text(f"{text.line(step.get('name'))}  {step_table.time_of(step)}", no_wrap=True))
             for step in running
         ]
-        self._live.update(Group(*rows, Text(_end(run), style="dim", no_wrap=True, overflow="ellipsis")))
+        self._live.update(Group(*rows, Text(end_of(run), style="dim", no_wrap=True, overflow="ellipsis")))
 
     def end(self, run: dict[str, Any]) -> None:
         """Leave one line."""
         from rich.text import Text  # noqa: PLC0415
 
-        self._live.update(Text(_end(run), style="bold"))
+        self._live.update(Text(end_of(run), style="bold"))
 
 
 def follow_steps(client: Client, name: str, *, as_json: bool) -> None:
+    """Show steps as `follow` does: one JSON object per change, or text, on a terminal with a live region."""
+    with _screen(as_json) as screen:
+        follow(client, name, screen)
+
+
+def follow(client: Client, name: str, screen: Screen) -> None:
     """Show steps until the run has finished, or goes on only when somebody acts.
 
     Args:
         client: where the run is.
         name: the run.
-        as_json: one JSON object per change instead of text.
+        screen: where they are shown.
 
     Raises:
         Failure: the run waits for a person (`NeedsResolution`, `MaxCostReached`, …).
     """
     reader, teller = StepReader(client, name), Teller()
-    with _screen(as_json) as screen:
 
-        def read(within: float) -> dict[str, Any]:
-            # The run first: when it has finished, the steps that are read after it are all there will be.
-            run = client.agentruns.get(name, within=within).to_dict()
-            screen.show(run, reader.changes(), reader.running())
-            teller.tell(run)
-            return run
+    def read(within: float) -> dict[str, Any]:
+        # The run first: when it has finished, the steps that are read after it are all there will be.
+        run = client.agentruns.get(name, within=within).to_dict()
+        screen.show(run, reader.changes(), reader.running())
+        teller.tell(run)
+        return run
 
-        run = poll(
-            read,
-            run_rests,
-            timeout=None,
-            describe=lambda _: "",
-            longest=LONGEST_INTERVAL_SECONDS,
-        )
-        screen.end(run)
+    run = poll(read, run_rests, timeout=None, describe=lambda _: "", longest=LONGEST_INTERVAL_SECONDS)
+    screen.end(run)
     reason = str(columns.pick(run, "status.reason"))
     if columns.pick(run, "status.phase") not in AGENT_RUN.finished and reason in FOR_A_PERSON:
         raise Failure(f"agentrun/{name} goes on only when somebody acts", reason=reason)
@@ -214,22 +213,25 @@ class _LiveScreen(AbstractContextManager[Screen]):
         self._live.stop()
 
 
-def _plain(step: dict[str, Any]) -> str:
+def plain(step: dict[str, Any], *, detail: bool = True) -> str:
+    """A step in one line; ``detail``: with the beginning of its output."""
     name = text.line(step.get("name"))
     if step.get("state") == RUNNING:
         return f"started    {name}"
     return "  ".join(
-        part for part in (f"{text.line(step.get('state')).lower():<10} {name}", *_facts(step)) if part
+        part for part in (f"{text.line(step.get('state')).lower():<10} {name}", *_facts(step, detail)) if part
     )
 
 
-def _facts(step: dict[str, Any]) -> list[str]:
-    cost, tokens = step.get("costUSD"), columns.step_tokens(step)
+def _facts(step: dict[str, Any], detail: bool = True) -> list[str]:
+    cost, tokens = step.get("costUSD"), step_table.tokens(step)
     return [
-        columns.step_time(step),
+        step_table.time_of(step),
         f"${text.line(cost)}" if cost else "",
         f"{text.line(tokens)} tokens" if tokens else "",
-        text.cut(columns.step_detail(step), columns.PREVIEW_COLUMNS),
+        text.cut(step_table.detail(step), columns.PREVIEW_COLUMNS)
+        if detail
+        else text.line(step_table.how(step)),
     ]
 
 
@@ -246,7 +248,8 @@ def _finished_line(step: dict[str, Any]) -> Any:
     return made
 
 
-def _end(run: dict[str, Any]) -> str:
+def end_of(run: dict[str, Any]) -> str:
+    """How a run is, in one line."""
     status: dict[str, Any] = run.get("status") or {}
     reason, message, cost = (status.get(key) for key in ("reason", "message", "cost"))
     parts = [

@@ -1,26 +1,40 @@
-"""Output formats: ``-o table|wide|yaml|json|name|jsonpath=…``."""
+"""Output formats: ``-o table|wide|yaml|json|name|jsonpath=…|jsonpath-file=…|custom-columns=…``."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from nodus.cli import text
+from nodus.cli import custom_columns, sources, text
+from nodus.cli.custom_columns import CustomColumns
 from nodus.cli.failures import usage
 from nodus.cli.jsonpath import Template
 
+F = TypeVar("F", bound=Callable[..., Any])
 WORDS = ("table", "wide", "yaml", "json", "name")
+CHANGED = ("yaml", "json", "name")
+"""What a command that changes objects can print instead of its message."""
+MOST_TEMPLATE_BYTES = 65_536
+_TEMPLATES = ("jsonpath=TEMPLATE", "jsonpath-file=FILE", "custom-columns=HEADING:PATH")
 
 
 @dataclass(frozen=True)
 class Format:
-    """A chosen format; ``template`` only for ``jsonpath``."""
+    """A chosen format; ``template`` only for ``jsonpath``, ``columns`` only for ``custom-columns``."""
 
     word: str
     template: Template | None = None
+    columns: CustomColumns | None = None
+
+    @property
+    def tabular(self) -> bool:
+        """Whether it shows an object in a line."""
+        return self.word in {"table", "wide", "name", "custom-columns"}
 
 
 class FormatType(click.ParamType[Format]):
@@ -28,29 +42,59 @@ class FormatType(click.ParamType[Format]):
 
     name = "FORMAT"
 
-    def __init__(self, words: tuple[str, ...] = WORDS, *, jsonpath: bool = True) -> None:
+    def __init__(self, words: tuple[str, ...] = WORDS, *, templates: bool = True) -> None:
         self._words = words
-        self._jsonpath = jsonpath
+        self._templates = templates
 
     @property
     def shape(self) -> str:
-        """The formats, as the help shows them."""
-        return "|".join((*self._words, *(["jsonpath=TEMPLATE"] if self._jsonpath else [])))
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The formats in the usage line."""
-        return self.shape
+        """The formats, as the help and refusals list them."""
+        return ", ".join((*self._words, *(_TEMPLATES if self._templates else ())))
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Format:
         """Read the option."""
         if isinstance(value, Format):
             return value
-        word = str(value)
-        if self._jsonpath and word.startswith("jsonpath="):
-            return Format("jsonpath", Template(word.removeprefix("jsonpath=")))
-        if word not in self._words:
-            raise usage(f"no format {word!r}; there are {self.shape}", "UnknownFormat")
+        word, _, rest = str(value).partition("=")
+        if self._templates and rest:
+            if word == "jsonpath":
+                return Format(word, Template(rest))
+            if word == "jsonpath-file":
+                return Format("jsonpath", Template(sources.text(rest, MOST_TEMPLATE_BYTES)))
+            if word == "custom-columns":
+                return Format(word, columns=custom_columns.parse(rest))
+        if str(value) not in self._words:
+            raise usage(f"no format {str(value)!r}; there are {self.shape}", "UnknownFormat")
         return Format(word)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The words that begin so."""
+        known = (*self._words, *(("jsonpath=", "custom-columns=") if self._templates else ()))
+        return [CompletionItem(word) for word in known if word.startswith(incomplete)]
+
+
+def output_option(
+    words: tuple[str, ...] = WORDS,
+    *,
+    templates: bool = True,
+    default: str | None = "table",
+    what: str = "How to show it",
+) -> Callable[[F], F]:
+    """The option ``-o`` of a command.
+
+    Args:
+        words: the formats that it has.
+        templates: whether it has also those with a template.
+        default: the format without the option; ``None``: a line for each object.
+        what: what the option does.
+    """
+    kind = FormatType(words, templates=templates)
+    usual = f" (default: {default})" if default else ""
+    return click.option(
+        "-o", "--output", type=kind, default=default, metavar="FORMAT", help=f"{what}{usual}: {kind.shape}."
+    )
 
 
 def to_json(value: Any) -> str:

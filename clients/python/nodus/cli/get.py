@@ -2,94 +2,138 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
-from nodus._kinds import API_VERSION
-from nodus.cli import columns, formats, text
+from nodus._kinds import Kind
+from nodus.cli import completing, failures, formats, printing, sorting, text
 from nodus.cli.failures import usage
-from nodus.cli.kinds import Kind, Target, kind_of
+from nodus.cli.kinds import kind_of, kinds_of, targets_of
+from nodus.cli.selection import Choice, Subject, field_option, filename_option, label_option
 from nodus.cli.session import Command, Session, pass_session
-
-OUTPUT = formats.FormatType()
+from nodus.errors import NodusError, NotFoundError
 
 
 @click.command(cls=Command)
-@click.argument("kind", metavar="KIND[/NAME]")
-@click.argument("name", required=False)
-@click.option("-o", "--output", type=OUTPUT, default="table", help="How to show it (default: table).")
-@click.option("--field-selector", metavar="FIELD=VALUE", help="Only objects with this value.")
-@click.option("-w", "--watch", is_flag=True, hidden=True)
+@click.argument("words", nargs=-1, metavar="KIND[/NAME]…", shell_complete=completing.objects)
+@formats.output_option()
+@filename_option(required=False)
+@label_option
+@field_option
+@click.option("--sort-by", type=sorting.KEY, help="Order of a list, such as .metadata.creationTimestamp.")
+@click.option("-w", "--watch", is_flag=True, help="Go on showing what changes, until interrupted.")
+@click.option("--no-headers", is_flag=True, help="Tables without their headings.")
+@click.option("--ignore-not-found", is_flag=True, help="An object that does not exist is no error.")
 @pass_session
 def get(
     session: Session,
-    kind: str,
-    name: str | None,
+    words: tuple[str, ...],
     *,
     output: formats.Format,
-    field_selector: str | None,
+    files: tuple[str, ...],
+    labels: str | None,
+    fields: str | None,
+    sort_by: sorting.Key | None,
     watch: bool,
+    no_headers: bool,
+    ignore_not_found: bool,
 ) -> None:
-    """Show one object, or all of a kind.
+    """List objects of a kind, or show those that are named.
 
     \b
       nodus get agent/hello-agent -o yaml
       nodus get ar
-      nodus get ar --field-selector spec.agent=hello-agent
+      nodus get agents,budgets
+      nodus get ar --field-selector spec.agent=hello-agent -l team=web
+      nodus get ar --sort-by .status.cost.totalUSD
       nodus get ar triage -o jsonpath='{.status.phase}'
+      nodus get ar -o custom-columns=NAME:.metadata.name,PHASE:.status.phase
+      nodus get ar --watch
+
+    With --watch a line is printed whenever an object changes; -o json prints the changed object in one line.
     """
+    if not words and not files:
+        raise click.UsageError("which kind? `nodus get KIND` lists, `nodus get KIND/NAME` shows one")
     if watch:
-        raise usage(
-            "`get` does not watch; use `nodus agentrun steps NAME --follow`, or `nodus wait KIND/NAME --for=…`"
-        )
-    word, slash, own = kind.partition("/")
-    known = kind_of(word)
-    if slash and (name or not own):
-        raise usage(f"give one name: `nodus get {known.word}/NAME`")
-    wanted = own or name
-    if wanted is None:
-        things = [thing.to_dict() for thing in session.resource(known).list(field_selector=field_selector)]
-        _show_list(session, known, things, output)
-        return
-    if field_selector:
-        raise usage("--field-selector is for lists; leave out the name")
-    _show(known, session.resource(known).get(wanted).to_dict(), output)
+        from nodus.cli.watching import follow  # noqa: PLC0415 (only a watcher pays for it)
 
-
-def _show(kind: Kind, thing: dict[str, Any], output: formats.Format) -> None:
-    if output.word in {"table", "wide", "name"}:
-        _show_rows(kind, [thing], output)
+        if files or sort_by:
+            raise usage("--watch shows changes as they come; leave out -f and --sort-by")
+        kind, name = _watched(words)
+        follow(session, kind, name, output, labels=labels, fields=fields, header=not no_headers)
+    elif not files and len(words) == 1 and "/" not in words[0]:
+        lists = [(kind, _listed(session, kind, labels, fields)) for kind in kinds_of(words[0])]
+        if sort_by:
+            lists = [(kind, sort_by.sorted(things)) for kind, things in lists]
+        _show_lists(session, lists, output, header=not no_headers)
+    elif labels or fields or sort_by:
+        raise usage("selectors and --sort-by are for lists; leave out the names")
     else:
-        _show_value(thing, output)
+        subjects = Choice(words, files).find(session)
+        _show_named(session, subjects, output, header=not no_headers, missing_is_fine=ignore_not_found)
 
 
-def _show_list(session: Session, kind: Kind, things: list[dict[str, Any]], output: formats.Format) -> None:
-    if output.word not in {"table", "wide", "name"}:
-        _show_value({"apiVersion": API_VERSION, "kind": f"{kind.name}List", "items": things}, output)
-    elif things:
-        _show_rows(kind, things, output)
-    elif output.word != "name":
-        click.echo(f"No {kind.plural} in project {text.line(session.client.project)}.", err=True)
+def _watched(words: tuple[str, ...]) -> tuple[Kind, str | None]:
+    if len(words) == 1 and "/" not in words[0]:
+        return kind_of(words[0]), None
+    targets = targets_of(words)
+    if len(targets) > 1:
+        raise usage("--watch follows one object, or all of a kind; use --field-selector or -l to choose")
+    return targets[0].kind, targets[0].name
 
 
-def _show_rows(kind: Kind, things: list[dict[str, Any]], output: formats.Format) -> None:
-    if output.word == "name":
-        for thing in things:
-            click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
-        return
-    wide = output.word == "wide"
-    rows = [columns.row(kind, thing, wide=wide) for thing in things]
-    click.echo(text.table(columns.header(kind, wide=wide), rows))
+def _listed(session: Session, kind: Kind, labels: str | None, fields: str | None) -> list[dict[str, Any]]:
+    found = session.resource(kind).list(label_selector=labels, field_selector=fields)
+    return [thing.to_dict() for thing in found]
 
 
-def _show_value(value: dict[str, Any], output: formats.Format) -> None:
-    if output.template is not None:
-        shown = output.template.render(value)
-        # Not click.echo, which takes colours out of what goes into a pipe: that must be exact.
-        sys.stdout.write(text.block(shown) if sys.stdout.isatty() else shown)
-    elif output.word == "json":
-        click.echo(formats.to_json(value))
+def _show_lists(
+    session: Session,
+    lists: list[tuple[Kind, list[dict[str, Any]]]],
+    output: formats.Format,
+    *,
+    header: bool,
+) -> None:
+    if len(lists) == 1:
+        [(kind, things)] = lists
+        if things or not output.tabular:
+            printing.objects(kind, things, output, header=header)
     else:
-        click.echo(formats.to_yaml(value), nl=False)
+        printing.mixed([(kind, thing) for kind, things in lists for thing in things], output, header=header)
+    if output.tabular and output.word != "name":
+        for kind, things in lists:
+            if not things:
+                click.echo(f"No {kind.plural} in {_place(session, kind)}.", err=True)
+
+
+def _place(session: Session, kind: Kind) -> str:
+    return f"project {text.line(session.client.project)}" if kind.namespaced else "this organization"
+
+
+def _show_named(
+    session: Session,
+    subjects: list[Subject],
+    output: formats.Format,
+    *,
+    header: bool,
+    missing_is_fine: bool,
+) -> None:
+    """What was found; then the errors of those that were not, and exit code 1, as kubectl does."""
+    found: list[tuple[Kind, dict[str, Any]]] = []
+    errors: list[NodusError] = []
+    for subject in subjects:
+        resource = session.resource(subject.target.kind, subject.project)
+        try:
+            found.append((subject.target.kind, resource.get(subject.target.name).to_dict()))
+        except NotFoundError as error:
+            if not missing_is_fine:
+                errors.append(error)
+    if len(subjects) == 1 and found and not output.tabular:
+        printing.value(found[0][1], output)
+    elif found:
+        printing.mixed(found, output, header=header)
+    for error in errors[:-1]:
+        failures.show(error)
+    if errors:
+        raise errors[-1]

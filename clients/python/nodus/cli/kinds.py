@@ -1,41 +1,15 @@
-"""The kinds that the command line knows, and the words for them (NOD-499)."""
+"""The words of the command line for kinds and objects (NOD-499)."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import click
-
+from nodus._kinds import KINDS, Kind, find
 from nodus.cli.failures import usage
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind: ``name`` as in a manifest, ``word`` as in ``word/NAME``, and the other words that mean it."""
-
-    name: str
-    word: str
-    plural: str
-    short: str | None = None
-    finished: frozenset[str] = frozenset()
-    """Phases that an object of this kind never leaves."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Every word for it."""
-        return (self.word, self.plural, *([self.short] if self.short else []))
-
-
-AGENT = Kind("Agent", "agent", "agents")
-AGENT_RUN = Kind("AgentRun", "agentrun", "agentruns", "ar", frozenset({"Succeeded", "Failed", "Cancelled"}))
-SECRET = Kind("Secret", "secret", "secrets")
-BUDGET = Kind("Budget", "budget", "budgets")
-KINDS = (AGENT, AGENT_RUN, BUDGET, SECRET)
-
-
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """One object that a command is about."""
 
     kind: Kind
@@ -51,14 +25,23 @@ def kind_of(word: str) -> Kind:
     Raises:
         Failure: none; the message names the known ones and the nearest.
     """
-    for kind in KINDS:
-        if word.lower() in kind.words:
-            return kind
+    known = find(word)
+    if known is not None:
+        return known
     every = [w for kind in KINDS for w in kind.words]
     near = difflib.get_close_matches(word.lower(), every, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(f"{kind.word} ({kind.short})" if kind.short else kind.word for kind in KINDS)
-    raise usage(f"no kind {word!r}{hint} Kinds: {known}", "UnknownKind")
+    listed = ", ".join(f"{kind.word} ({kind.short})" if kind.short else kind.word for kind in KINDS)
+    raise usage(f"no kind {word!r}{hint} Kinds: {listed}", "UnknownKind")
+
+
+def kinds_of(words: str) -> list[Kind]:
+    """The kinds that a list such as ``agents,ar`` means, each once.
+
+    Raises:
+        Failure: one of them is not known.
+    """
+    return list(dict.fromkeys(kind_of(word) for word in words.split(",")))
 
 
 def kind_named(name: object) -> Kind | None:
@@ -66,25 +49,28 @@ def kind_named(name: object) -> Kind | None:
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
-def target_of(words: tuple[str, ...]) -> Target:
-    """The object that ``KIND/NAME`` or ``KIND NAME`` means.
+def targets_of(words: tuple[str, ...]) -> list[Target]:
+    """The objects that ``KIND/NAME …`` or ``KIND NAME …`` mean, in their order, each once.
 
     Raises:
-        Failure: the words name no single object.
+        Failure: the words name no object, or mix the two forms.
     """
-    word, slash, name = words[0].partition("/")
-    kind = kind_of(word)
-    if len(words) > (1 if slash else 2):
-        raise usage(f"give one {kind.word}: {kind.word}/NAME")
-    name = name if slash else (words[1] if len(words) > 1 else "")
-    if not name:
+    if not words:
+        raise usage("which object? Give KIND/NAME")
+    if "/" in words[0]:
+        return list(dict.fromkeys(_slashed(word) for word in words))
+    kind = kind_of(words[0])
+    if len(words) == 1:
+        raise usage(f"which {kind.word}? Give {kind.word}/NAME")
+    for word in words[1:]:
+        if "/" in word:
+            raise usage(f"write every object as KIND/NAME, or all as `{kind.word} NAME NAME`; not {word!r}")
+    return list(dict.fromkeys(Target(kind, name) for name in words[1:]))
+
+
+def _slashed(word: str) -> Target:
+    before, slash, name = word.partition("/")
+    kind = kind_of(before)
+    if not slash or not name:
         raise usage(f"which {kind.word}? Give {kind.word}/NAME")
     return Target(kind, name)
-
-
-def _read(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Target:
-    return target_of(words)
-
-
-target_argument = click.argument("target", nargs=-1, required=True, metavar="KIND/NAME", callback=_read)
-"""The argument ``KIND/NAME``, or ``KIND NAME`` as two words."""

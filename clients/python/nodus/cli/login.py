@@ -1,9 +1,10 @@
-"""`nodus login` and `nodus config`: where to call, with which key."""
+"""`nodus login`, `nodus logout` and `nodus whoami`: where to call, with which key."""
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from itertools import islice
 
 import click
@@ -12,7 +13,7 @@ from nodus import _config
 from nodus._client import Client
 from nodus.cli import text
 from nodus.cli.failures import usage
-from nodus.cli.session import Command, Group, Session, pass_session
+from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import ForbiddenError
 
 ASK = "-"
@@ -28,32 +29,57 @@ DEFAULT_NAME = "default"
     metavar="KEY",
     help="The API key; without a value, or without the option, it is asked for (or read from standard input).",
 )
+@click.option("--aws", is_flag=True, help="Sign in as who AWS says that you are, instead of with a key.")
+@click.option("--profile", metavar="NAME", help="With --aws: the profile of your AWS configuration.")
+@click.option(
+    "--ttl", metavar="DURATION", help="With --aws: how long the login lasts, 15m to 12h (default: 1h)."
+)
 @click.option("--server", metavar="URL", help="Address of the server (default: that of the context).")
 @pass_session
-def login(session: Session, key: str, server: str | None) -> None:
-    """Sign in: try an API key and store it for later commands.
+def login(
+    session: Session,
+    key: str,
+    *,
+    aws: bool,
+    profile: str | None,
+    ttl: str | None,
+    server: str | None,
+) -> None:
+    """Sign in with an API key or an AWS identity.
 
-    The options --project and --org become the defaults of the context; --context names it.
+    The key is tried, and stored for later commands.
+
+    The options --project and --org become the defaults of the context; --context names it. With --aws a request
+    of AWS STS is signed on this machine and given to the server; no AWS credential leaves it.
 
     \b
       nodus login --server https://nodus.example.com --org acme --project web
+      nodus login --aws --profile work --ttl 8h
     """
+    if aws and key != ASK:
+        raise usage("give --key or --aws, not both")
+    if not aws and (profile or ttl):
+        raise usage("--profile and --ttl go with --aws")
     stored = _config.load()
     name = session.context or stored.current or DEFAULT_NAME
     before = stored.contexts.get(name)
     address = server or os.environ.get("NODUS_SERVER") or (before.server if before else None)
     if not address:
         raise usage("which server? Give --server URL", "NotConfigured")
+    checked = _config.checked_server(address)
+    org = session.org or (before.org if before else None)
+    token, told = _by_aws(checked, profile, org, ttl) if aws else (_key(key), "")
     context = _config.Context(
-        server=_config.checked_server(address),
-        token=_config.checked_token(_key(key)),
-        org=session.org or (before.org if before else None),
+        server=checked,
+        token=_config.checked_token(token),
+        org=org,
         project=session.project or (before.project if before else _config.DEFAULT_PROJECT),
-        more=before.more if before else {},
+        # What the file says of another server does not hold for this one.
+        more=before.more if before and before.server == checked else {},
     )
     _try(context)
     stored.with_context(name, context).save()
-    click.echo(f"Signed in to {text.line(context.server)} (context {text.line(name)}).")
+    click.echo(f"Signed in to {text.line(context.server)} (context {text.line(name)}){told}.")
     if os.environ.get("NODUS_TOKEN"):
         click.echo("NODUS_TOKEN is set and goes before the stored key.", err=True)
 
@@ -69,6 +95,15 @@ def _key(given: str) -> str:
     return key
 
 
+def _by_aws(server: str, profile: str | None, org: str | None, ttl: str | None) -> tuple[str, str]:
+    """The key that the server has made, and what to say of it."""
+    from nodus import _aws  # noqa: PLC0415 (only this login pays for it)
+
+    made = _aws.log_in(server, profile=profile, org=org, ttl=ttl)
+    told = f" as {text.line(made.get('identity'))} until {text.line(made.get('expiresAt'))}"
+    return str(made.get("token")), told
+
+
 def _try(context: _config.Context) -> None:
     """Make one small call with the key, so that a wrong one is not stored."""
     with Client(
@@ -81,31 +116,24 @@ def _try(context: _config.Context) -> None:
             click.echo(f"Warning: {text.line(error.message)}", err=True)
 
 
-@click.group(cls=Group)
-def config() -> None:
-    """Show and choose contexts."""
+@click.command(cls=Command)
+@pass_session
+def logout(session: Session) -> None:
+    """Forget the key of a context.
 
+    The key itself stays valid until it is deleted or expires.
 
-@config.command("get-contexts", cls=Command)
-def get_contexts() -> None:
-    """List the contexts; * marks the current one."""
+    \b
+      nodus logout
+      nodus logout --context work
+    """
     stored = _config.load()
-    rows = [
-        ["*" if name == stored.current else "", name, context.server, context.org or "", context.project]
-        for name, context in stored.contexts.items()
-    ]
-    if rows:
-        click.echo(text.table(["CURRENT", "NAME", "SERVER", "ORG", "PROJECT"], rows))
-    else:
-        click.echo(f"No context yet: {_config.SIGN_IN_HINT}.", err=True)
-
-
-@config.command("use-context", cls=Command)
-@click.argument("name")
-def use_context(name: str) -> None:
-    """Make a context the current one."""
-    stored = _config.load()
+    name = session.context or stored.current
     context = stored.select(name)
-    if context is not None:
-        stored.with_context(name, context).save()
-    click.echo(f"Now using context {text.line(name)}.")
+    if name is None or context is None or not context.token:
+        click.echo("Not signed in.", err=True)
+    else:
+        replace(stored, contexts={**stored.contexts, name: replace(context, token="")}).save()
+        click.echo(f"Signed out of {text.line(context.server)} (context {text.line(name)}).")
+    if os.environ.get("NODUS_TOKEN"):
+        click.echo("NODUS_TOKEN is set and is used all the same.", err=True)

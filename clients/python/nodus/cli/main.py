@@ -5,34 +5,46 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import click
 
 from nodus._version import __version__
 from nodus.cli import failures
-from nodus.cli.agentrun import agentrun
-from nodus.cli.apply import apply
-from nodus.cli.change import cancel, delete, patch
-from nodus.cli.create import create
-from nodus.cli.get import get
-from nodus.cli.login import config, login
 from nodus.cli.session import Group
-from nodus.cli.wait import wait
 from nodus.errors import NodusError
 
+COMMANDS = {
+    "login": "login",
+    "logout": "login",
+    "apply": "apply",
+    "create": "create",
+    "get": "get",
+    "describe": "describe",
+    "wait": "wait",
+    "logs": "logs",
+    "agentrun": "agentrun",
+    "label": "labels",
+    "annotate": "labels",
+    "patch": "change",
+    "replace": "apply",
+    "diff": "apply",
+    "cancel": "change",
+    "delete": "change",
+    "explain": "explain",
+    "api-resources": "resources:api_resources",
+    "config": "contexts:config",
+    "completion": "completion",
+    "version": "version",
+}
+"""Every command, in the order in which one meets them, and its module."""
 
-class Program(Group):
-    """The program, which knows what others call its commands."""
 
-    instead: ClassVar[Mapping[str, str]] = {
-        "describe": "`nodus get KIND/NAME -o yaml`, or `nodus agentrun steps NAME`",
-        "logs": "`nodus agentrun steps NAME --follow`",
-    }
-
-
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Group,
+    later=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, message="nodus %(version)s")
 def nodus() -> None:
     """Run AI agents as durable, exactly-once work.
@@ -41,13 +53,9 @@ def nodus() -> None:
       nodus login --server URL              sign in
       nodus apply -f agent.yaml             define an agent
       nodus create agentrun NAME …          give it a task
-      nodus agentrun steps NAME --follow    watch it work
+      nodus logs -f agentrun/NAME           watch it work
       nodus agentrun answer NAME            read its answer
     """
-
-
-for command in (login, apply, create, get, wait, agentrun, patch, cancel, delete, config):
-    nodus.add_command(command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after the program's name; ``None``: those of this process.
 
     Returns:
-        The exit code: 0, 1 on every error, 2 when `wait` finds another end, 130 when interrupted.
+        The exit code: 0, 1 on every error, 2 when `wait` or `diff` finds it otherwise, 130 when interrupted.
     """
     try:
         code = nodus.main(arguments, prog_name="nodus", standalone_mode=False)

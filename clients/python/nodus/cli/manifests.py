@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from nodus._kinds import API_VERSION
+from nodus._kinds import API_VERSION, KINDS, Kind
 from nodus._manifest import MAX_BYTES, Document, parse
 from nodus.cli import failures, sources
-from nodus.cli.kinds import KINDS, Kind, Target, kind_named, kind_of
+from nodus.cli.kinds import Target, kind_named, kind_of
 from nodus.errors import ManifestError
 
 # Written by the server: `nodus get -o yaml` shows them, so a file made from it may carry them (NOD-484).
@@ -49,6 +49,8 @@ def read(sources: tuple[str, ...], project: str | None) -> list[Wanted]:
 
 
 def _documents(source: str) -> list[Document]:
+    if sources.is_address(source):
+        return parse(sources.fetched(source, MAX_BYTES), source)
     path = Path(source)
     if source != "-" and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)

@@ -12,19 +12,21 @@ HEAD = """\
 
 Made from the commands by `python -m nodus.cli.reference > docs/cli.md`; a test compares.
 
-An object is named `KIND/NAME` (or `KIND NAME`); the kinds are `agent`, `agentrun` (short `ar`), `budget`
-and `secret`.
-The options `-p/--project`, `--org` and `--context` stand before or after a command's name.
+An object is named `KIND/NAME`, several `KIND/NAME KIND/NAME` or `KIND NAME NAME`; `nodus api-resources` lists the
+kinds and their short words. The options `-p/--project`, `--org` and `--context` stand before or after a command's
+name. A command that is given several objects goes on when one of them is refused, and then ends with 1.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
 | 1 | refused, failed, or not within the time; stderr says `Error (<reason>): message`, and a line per field |
-| 2 | `wait` only: the object has ended in another phase |
+| 2 | `wait`: the object has ended in another phase; `diff`: there are differences |
 | 130 | interrupted with Ctrl-C |
 
-Text of prompts, answers and command outputs is shown, never obeyed: in tables, and in `agentrun answer` on a
-terminal, control characters appear as `\\x1b`. `-o json` and `agentrun answer` into a pipe are exact.
+What was asked for goes to stdout, everything else to stderr. Text of prompts, answers and command outputs is shown,
+never obeyed: in tables, in `logs` and `describe`, and in `agentrun answer` on a terminal, control characters appear
+as `\\x1b`. `-o json` and `agentrun answer` into a pipe are exact. Colours and moving lines appear on a terminal only,
+colours not where `NO_COLOR` is set.
 """
 _PLACE = {"--project", "--org", "--context"}
 
@@ -38,11 +40,16 @@ def page() -> str:
 
 
 def _commands(group: click.Group, prefix: str) -> Iterator[tuple[str, click.Command]]:
-    for name in group.list_commands(click.Context(group)):
-        command = group.commands[name]
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if command is None:
+            continue
         if isinstance(command, click.Group):
+            if command.invoke_without_command:
+                yield f"{prefix} {name}", command
             yield from _commands(command, f"{prefix} {name}")
-        elif name == command.name:
+        else:
             yield f"{prefix} {name}", command
 
 

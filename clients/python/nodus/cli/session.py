@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 import click
 
 from nodus._client import Client
+from nodus._kinds import Kind
 from nodus._resources import Resource
-from nodus.cli.kinds import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,9 +36,9 @@ class Session:
         if "client" in self.__dict__:
             self.client.close()
 
-    def resource(self, kind: Kind) -> Resource:
-        """The client's resource of a kind."""
-        return self.client.kind(kind.name)
+    def resource(self, kind: Kind, project: str | None = None) -> Resource:
+        """The client's resource of a kind, in the chosen project or another."""
+        return self.client.in_project(project).kind(kind.plural)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -87,16 +88,22 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group that names the nearest command when one does not exist."""
+    """A group that names the nearest command when one does not exist, and reads a command's module when it is asked for.
+
+    Args:
+        later: command names in the order in which they are listed, and the module (below ``nodus.cli``) that holds
+            the command under the same name, or under the one after a colon.
+    """
 
     command_class = Command
     group_class = type
     instead: ClassVar[Mapping[str, str]] = {}
     """What is meant by commands that other tools have."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, later: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(_place_options())
+        self._later = dict(later or {})
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -112,8 +119,17 @@ class Group(click.Group):
         raise click.UsageError(f"no command {word!r}{hint} Commands: {known}", ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of their registration: as one uses them."""
-        return list(self.commands)
+        """The commands in the order of their registration, as one uses them, without further names for one."""
+        own = (name for name, command in self.commands.items() if command.name == name)
+        return list(dict.fromkeys((*self._later, *own)))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, whose module is read only now: `nodus get` does not pay for `nodus explain`."""
+        if cmd_name in self._later and cmd_name not in self.commands:
+            module, _, attribute = self._later[cmd_name].partition(":")
+            found = getattr(importlib.import_module(f"nodus.cli.{module}"), attribute or cmd_name)
+            self.add_command(found, cmd_name)
+        return super().get_command(ctx, cmd_name)
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

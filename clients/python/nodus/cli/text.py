@@ -63,12 +63,28 @@ def cut(text: str, columns: int) -> str:
     return kept + "…"
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """Columns two spaces apart, as kubectl has them; cells are made safe here."""
-    safe = [header, *([line(cell) for cell in row] for row in rows)]
-    widths = [max(width(row[index]) for row in safe) for index in range(len(header))]
-    lines: list[str] = []
-    for row in safe:
-        padded = (cell + " " * (most - width(cell)) for cell, most in zip(row, widths, strict=True))
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+class Table:
+    """A table whose rows come bit by bit: columns two spaces apart, once as wide always so, as kubectl has them."""
+
+    def __init__(self, header: list[str], *, with_header: bool = True) -> None:
+        self._pending = [[line(name) for name in header]] if with_header else []
+        self._widths = [0] * len(header)
+
+    def add(self, rows: list[list[str]]) -> str:
+        """The lines of more rows, the heading above the first; cells are made safe here."""
+        safe = [*self._pending, *([line(cell) for cell in row] for row in rows)]
+        self._pending = []
+        self._widths = [
+            max(most, *(width(row[index]) for row in safe)) if safe else most
+            for index, most in enumerate(self._widths)
+        ]
+        lines: list[str] = []
+        for row in safe:
+            padded = (cell + " " * (most - width(cell)) for cell, most in zip(row, self._widths, strict=True))
+            lines.append("  ".join(padded).rstrip())
+        return "\n".join(lines)
+
+
+def table(header: list[str], rows: list[list[str]], *, with_header: bool = True) -> str:
+    """A whole table."""
+    return Table(header, with_header=with_header).add(rows)

@@ -1,108 +1,105 @@
-"""`nodus wait`: until a field has a value."""
+"""`nodus wait`: until objects are as wanted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
 
 import click
 
-from nodus._jsonpath import Path, parse_path, shown
+from nodus._conditions import Condition, parse_condition
+from nodus._kinds import AGENT_RUN
 from nodus._record import Record
 from nodus._waiting import poll
-from nodus.cli import columns, durations
-from nodus.cli.failures import OTHER_END, Failure, usage
-from nodus.cli.kinds import AGENT_RUN, Target, target_argument
+from nodus.cli import change, changing, columns, durations, text
+from nodus.cli.failures import OTHERWISE, Failure, usage
+from nodus.cli.selection import Choice, Subject, choice_options
 from nodus.cli.session import Command, Session, pass_session
 from nodus.cli.waits import Teller
-from nodus.errors import WaitTimeoutError
+from nodus.errors import NodusError, WaitTimeoutError
 
-HOW = "--for=jsonpath='{.status.phase}'=Succeeded"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A path and the value that it shall have."""
-
-    path: Path
-    value: str
-
-    def met(self, thing: Record) -> bool:
-        """Whether the object has the value."""
-        return any(shown(value) == self.value for value in self.path.values(thing.to_dict()))
-
-    def missed(self, target: Target, thing: Record) -> bool:
-        """Whether the object has ended in another phase than the one that is waited for."""
-        return self.path.steps == ("status", "phase") and _phase(thing) in target.kind.finished
+FORMS = "jsonpath='{.status.phase}'=Succeeded, phase=Succeeded, condition=Ready or delete"
+DELETE = "delete"
 
 
-class ConditionType(click.ParamType[Condition]):
+class ConditionType(click.ParamType[Condition | str]):
     """The option ``--for``."""
 
     name = "CONDITION"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Condition:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Condition | str:
         """Read the option."""
         if isinstance(value, Condition):
             return value
-        form, _, rest = str(value).partition("=")
-        if form != "jsonpath" or not rest:
-            raise usage(f"--for={value!s}: the condition is written {HOW}", "InvalidCondition")
-        if rest.startswith("{"):
-            path, _, wanted = rest.partition("}")
-            path += "}"
-            if not wanted.startswith("="):
-                raise usage(f"--for={value!s}: which value? It is written {HOW}", "InvalidCondition")
-            return Condition(parse_path(path), wanted[1:])
-        path, sign, wanted = rest.partition("=")
-        if not sign:
-            raise usage(f"--for={value!s}: which value? It is written {HOW}", "InvalidCondition")
-        return Condition(parse_path(path), wanted)
+        if value == DELETE:
+            return DELETE
+        try:
+            return parse_condition(str(value))
+        except NodusError as error:
+            raise usage(f"--for={value!s}: {error.message}; write {FORMS}", error.reason) from error
 
 
 @click.command(cls=Command)
-@target_argument
-@click.option("--for", "condition", type=ConditionType(), required=True, help=f"What to wait for: {HOW[6:]}")
+@choice_options
+@click.option("--for", "wanted", type=ConditionType(), required=True, help=f"What to wait for: {FORMS}.")
 @click.option(
-    "--timeout", type=durations.DURATION, default="30s", help="How long, such as 8m (default: 30s)."
+    "--timeout", type=durations.DURATION, default="30s", help="How long for all, such as 8m (default: 30s)."
 )
 @pass_session
-def wait(session: Session, target: Target, condition: Condition, timeout: float) -> None:
-    """Wait until a field of an object has a value.
+def wait(session: Session, choice: Choice, wanted: Condition | str, timeout: float) -> int:
+    """Wait until objects are as wanted, or gone.
 
-    Exit code 0: it has the value. 1: not within the time, or an error. 2, at once: the object has ended in
-    another phase, so the wait can never be met. A run that itself waits (for a person, a message, money or its
-    provider) is waited for all the same; for what and what to do is said on stderr.
+    Exit code 0: so it is. 1: not within the time, or an error. 2, at once: the object has ended in another phase,
+    so the wait can never be met. A run that itself waits (for a person, a message, money or its provider) is
+    waited for all the same; for what and what to do is said on stderr.
 
     \b
       nodus wait agentrun/triage --for=jsonpath='{.status.phase}'=Succeeded --timeout=8m
+      nodus wait sandbox/dev --for=condition=Ready
+      nodus wait ar/a ar/b --for=delete
     """
-    resource = session.resource(target.kind)
+    until = time.monotonic() + timeout
+
+    def one(subject: Subject) -> None:
+        left = max(0.0, until - time.monotonic())
+        try:
+            if isinstance(wanted, Condition):
+                _wait(session, subject, wanted, left, durations.shown(timeout))
+            else:
+                change.wait_until_gone(session, subject, None, left)
+        except WaitTimeoutError as error:
+            raise Failure(error.message, reason="Timeout") from error
+        click.echo(f"{text.line(subject)} condition met")
+
+    return changing.each(choice.find(session), one)
+
+
+def _wait(session: Session, subject: Subject, wanted: Condition, left: float, asked: str) -> None:
+    kind, name = subject.target
+    resource = session.resource(kind, subject.project)
     teller = Teller()
 
     def over(seen: Record) -> bool:
-        if condition.met(seen) or condition.missed(target, seen):
+        if wanted.met(seen) or wanted.missed(kind, seen):
             return True
-        if target.kind is AGENT_RUN:
+        if kind is AGENT_RUN:
             teller.tell(seen.to_dict())
         return False
 
     def late(thing: Record | None) -> str:
         seen = "was not read" if thing is None else f"is {_phase(thing)}{_reason(thing)}"
-        return f"{target} {seen} after {durations.shown(timeout)}, and {condition.path.text} is not {condition.value}"
+        return f"{subject} {seen} after {asked}, and not {wanted.text}"
 
-    try:
-        thing = poll(
-            lambda within: resource.get(target.name, within=within), over, timeout=timeout, describe=late
-        )
-    except WaitTimeoutError as error:
-        raise Failure(error.message, reason="Timeout") from error
-    if not condition.met(thing):
-        status = columns.pick(thing.to_dict(), "status")
-        reason = columns.pick(status, "reason") or _phase(thing)
-        message = columns.pick(status, "message")
-        why = f"{target} is {_phase(thing)} and will not become {condition.value}"
-        raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHER_END)
-    click.echo(f"{target} condition met")
+    thing = poll(lambda within: resource.get(name, within=within), over, timeout=left, describe=late)
+    if wanted.met(thing):
+        return
+    status = columns.pick(thing.to_dict(), "status")
+    reason = columns.pick(status, "reason") or _phase(thing)
+    message = columns.pick(status, "message")
+    phase = wanted.text.rpartition("=")[2]
+    why = f"{subject} is {_phase(thing)} and will not become {phase}"
+    raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHERWISE)
 
 
 def _reason(thing: Record) -> str:

@@ -1,0 +1,64 @@
+"""Objects on standard output, in the format that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from nodus._kinds import API_VERSION, Kind
+from nodus.cli import columns, formats, text
+from nodus.cli.formats import Format
+from nodus.cli.kinds import Target
+
+Thing = dict[str, Any]
+
+
+def objects(kind: Kind, things: Sequence[Thing], output: Format, *, header: bool = True) -> None:
+    """A list of objects of one kind."""
+    if output.tabular:
+        rows(kind, things, output, header=header)
+    else:
+        value({"apiVersion": API_VERSION, "kind": f"{kind.name}List", "items": list(things)}, output)
+
+
+def mixed(things: Sequence[tuple[Kind, Thing]], output: Format, *, header: bool = True) -> None:
+    """Objects of several kinds: a table for each kind, or one ``List``."""
+    if not output.tabular:
+        value({"apiVersion": "v1", "kind": "List", "items": [thing for _, thing in things]}, output)
+        return
+    for number, kind in enumerate(dict.fromkeys(kind for kind, _ in things)):
+        if number and output.word != "name":
+            click.echo()
+        rows(kind, [thing for own, thing in things if own is kind], output, header=header)
+
+
+def rows(kind: Kind, things: Sequence[Thing], output: Format, *, header: bool) -> None:
+    """Lines of a table, or names."""
+    if output.word == "name":
+        for thing in things:
+            click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
+        return
+    click.echo(text.table(*table_of(kind, things, output), with_header=header))
+
+
+def table_of(kind: Kind, things: Sequence[Thing], output: Format) -> tuple[list[str], list[list[str]]]:
+    """The heading and the cells of a table."""
+    if output.columns is not None:
+        return [*output.columns.header], [output.columns.row(thing) for thing in things]
+    wide = output.word == "wide"
+    return columns.header(kind, wide=wide), [columns.row(kind, thing, wide=wide) for thing in things]
+
+
+def value(found: Thing, output: Format) -> None:
+    """One JSON value: as JSON or YAML, or what a template makes of it."""
+    if output.template is not None:
+        shown = output.template.render(found)
+        # Not click.echo, which takes colours out of what goes into a pipe: that must be exact.
+        sys.stdout.write(text.block(shown) if sys.stdout.isatty() else shown)
+    elif output.word == "json":
+        click.echo(formats.to_json(found))
+    else:
+        click.echo(formats.to_yaml(found), nl=False)

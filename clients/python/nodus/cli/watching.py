@@ -1,0 +1,59 @@
+"""`nodus get --watch`: a line whenever an object changes."""
+
+from __future__ import annotations
+
+import click
+
+from nodus._kinds import Kind
+from nodus.cli import columns, formats, printing, text
+from nodus.cli.failures import usage
+from nodus.cli.formats import Format
+from nodus.cli.kinds import Target
+from nodus.cli.session import Session
+
+
+def follow(
+    session: Session,
+    kind: Kind,
+    name: str | None,
+    output: Format,
+    *,
+    labels: str | None,
+    fields: str | None,
+    header: bool,
+) -> None:
+    """Show what is there, and from then on what changes, until interrupted.
+
+    Args:
+        session: where.
+        kind: of what.
+        name: only this object; ``None``: all that the selectors choose.
+        output: a line of a table, or JSON in one line, or YAML documents.
+        labels: label selector.
+        fields: field selector.
+        header: whether a table has its heading.
+
+    Raises:
+        Failure: the format cannot be shown bit by bit.
+    """
+    if name is not None:
+        session.resource(kind).get(name)  # one that does not exist is an error, not an endless silence
+        only = f"metadata.name={name}"
+        fields = f"{fields},{only}" if fields else only
+    table: text.Table | None = None
+    if output.tabular and output.word != "name":
+        table = text.Table(printing.table_of(kind, [], output)[0], with_header=header)
+    elif output.template is not None:
+        raise usage(
+            "--watch shows tables, names, json or yaml; a template sees one object at a time with `get`"
+        )
+    for event in session.resource(kind).watch(label_selector=labels, field_selector=fields):
+        thing = event.object.to_dict()
+        if table is not None:
+            click.echo(table.add(printing.table_of(kind, [thing], output)[1]))
+        elif output.word == "name":
+            click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
+        elif output.word == "json":
+            click.echo(formats.to_json_line(thing))
+        else:
+            click.echo("---\n" + formats.to_yaml(thing), nl=False)

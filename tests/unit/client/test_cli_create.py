@@ -1,0 +1,107 @@
+"""`nodus create KIND`: every kind that has options of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.client.conftest import Cli
+from tests.unit.client.fake_server import FakeServer
+
+CASES: list[tuple[str, str, str, dict[str, Any]]] = [
+    (
+        "agentgroup parallel-agents --agent parallel-agents-worker --max-active 2 --max-cost 0.60",
+        "agentgroup/parallel-agents",
+        "agentgroups",
+        {"agent": "parallel-agents-worker", "limits": {"maxActive": 2}, "maxCostUSD": "0.60"},
+    ),
+    ("ag g --agent w", "agentgroup/g", "agentgroups", {"agent": "w"}),
+    (
+        "sandbox dev --image nodus/agent-tools --cpu 1 --memory 2 --idle-timeout 10m --ttl 24h --allow pypi.org"
+        " --max-cost 5",
+        "sandbox/dev",
+        "sandboxes",
+        {
+            "image": "nodus/agent-tools",
+            "resources": {"cpu": "1", "memory": "2"},
+            "idleTimeout": "10m",
+            "ttl": "24h",
+            "network": {"egress": {"policy": "AllowList", "allow": ["pypi.org"]}},
+            "maxCostUSD": "5",
+        },
+    ),
+    ("sandbox s --egress deny", "sandbox/s", "sandboxes", {"network": {"egress": {"policy": "Deny"}}}),
+    (
+        "budget product-showcase --limit 5.00",
+        "budget/product-showcase",
+        "budgets",
+        {"period": "Total", "action": "Block", "limitUSD": "5.00"},
+    ),
+    (
+        "agent hello --system Careful --family haiku --family sonnet --max-cost 0.50 --max-tool-calls 9",
+        "agent/hello",
+        "agents",
+        {
+            "system": "Careful",
+            "model": {"access": "Nodus", "families": ["haiku", "sonnet"]},
+            "perRunMaxCostUSD": "0.50",
+            "maxToolCalls": 9,
+        },
+    ),
+    (
+        "agent researcher --model openai/gpt-oss-20b --max-parallel-agents 8 --setup true --working-dir /w",
+        "agent/researcher",
+        "agents",
+        {
+            "model": {"access": "OnDemand", "name": "openai/gpt-oss-20b"},
+            "maxParallelAgents": 8,
+            "setup": "true",
+            "workingDir": "/w",
+        },
+    ),
+    (
+        "agent own --model claude-sonnet-5-5 --api-key-secret anthropic-key --image i --egress Open",
+        "agent/own",
+        "agents",
+        {
+            "model": {"access": "BYOK", "name": "claude-sonnet-5-5", "apiKeySecret": "anthropic-key"},
+            "image": "i",
+            "network": {"egress": {"policy": "Open"}},
+        },
+    ),
+    ("project staging --display-name Staging", "project/staging", "projects", {"displayName": "Staging"}),
+    (
+        "agentrun m --agent claude-assistant --prompt go --group g --task-key m --depends-on a --depends-on b",
+        "agentrun/m",
+        "agentruns",
+        {"agent": "claude-assistant", "input": "go", "group": "g", "taskKey": "m", "dependsOn": ["a", "b"]},
+    ),
+]
+
+
+@pytest.mark.req("NOD-488", "NOD-489")
+@pytest.mark.parametrize(("line", "target", "plural", "spec"), CASES)
+def test_a_kind_is_made_from_options(
+    cli: Cli, server: FakeServer, *, line: str, target: str, plural: str, spec: dict[str, Any]
+) -> None:
+    output = cli("create", *line.split())
+    assert (output.code, output.out, output.err) == (0, f"{target} created\n", "")
+    [stored] = [thing["spec"] for (_, kind, _), thing in server.objects.items() if kind == plural]
+    assert stored == spec
+
+
+def test_a_kind_of_the_organization_belongs_to_no_project(cli: Cli, server: FakeServer) -> None:
+    cli("create", "project", "staging")
+    assert [seen.path for seen in server.asked("POST")] == ["/apis/nodus.dev/v1/projects"]
+    assert cli("get", "projects", "-p", "elsewhere", "-o", "name").out == "project/staging\n"
+    assert cli("get", "organizations").err == "No organizations in this organization.\n"
+
+
+def test_a_key_is_shown_when_it_is_made(cli: Cli, server: FakeServer) -> None:
+    output = cli("create", "apikey", "ci", "--role", "editor", "--for-project", "web", "--ttl", "30d")
+    assert output.out == "apikey/ci created\nnodus_1_shown_once\n"
+    assert server.object("apikeys", "ci", "")["spec"] == {"role": "editor", "projects": ["web"], "ttl": "30d"}
+    token = cli("create", "apikey", "r", "--permission", "agentruns:read", "-o", "jsonpath={.status.token}")
+    assert token.out == "nodus_1_shown_once"
+    assert server.object("apikeys", "r", "")["spec"]["projects"] == ["*"]
