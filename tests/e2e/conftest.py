@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack.testing import TestCloud, local_cloud
+from localstack.testing import local_cloud
 from tests.unit.client.fake_runs import Outcome
 from tests.unit.client.fake_server import TOKEN, FakeServer
 
@@ -77,10 +77,9 @@ def fake(tmp_path: Path) -> Iterator[Place]:
     server.stop()
 
 
-@pytest.fixture
-def cloud(local_cloud: TestCloud, tmp_path: Path) -> Place:
-    """The deployed local cloud of the session."""
-    return Place(ENVIRONMENT | {"NODUS_CONFIG": str(local_cloud.configuration)}, tmp_path)
+def _cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    cloud = request.getfixturevalue("local_cloud")
+    return Place(ENVIRONMENT | {"NODUS_CONFIG": str(cloud.configuration)}, tmp_path)
 
 
 @pytest.fixture
@@ -90,9 +89,9 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.fixture(params=["fake", pytest.param("cloud", marks=pytest.mark.integration)])
-def place(request: pytest.FixtureRequest) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Both servers, one after the other."""
-    return request.getfixturevalue(request.param)
+    return request.getfixturevalue("fake") if request.param == "fake" else _cloud(request, tmp_path)
 
 
 Named = Callable[[str], str]

@@ -68,10 +68,10 @@ def failure(line: Line, done: subprocess.CompletedProcess[str]) -> str | None:
     *("NOD-481", "NOD-482", "NOD-483", "NOD-484", "NOD-486", "NOD-487", "NOD-488", "NOD-490", "NOD-491"),
     *("NOD-492", "NOD-495", "NOD-496", "NOD-497", "NOD-498", "NOD-499", "NOD-500"),
 )
-def test_every_command_line_does_what_it_says(cloud: Place) -> None:
+def test_every_command_line_does_what_it_says(terminal: Place) -> None:
     for name, text in FILES.items():
-        (cloud.folder / name).write_text(text)
-    environment = cloud.environment | {"NODUS_PROJECT": PROJECT}
+        (terminal.folder / name).write_text(text)
+    environment = terminal.environment | {"NODUS_PROJECT": PROJECT}
     environment["PATH"] = f"{PROGRAM.parent}:{environment['PATH']}"
     failures: list[str] = []
     lines = list(read(LINES.read_text()))
@@ -80,7 +80,7 @@ def test_every_command_line_does_what_it_says(cloud: Place) -> None:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line.words],
             env=environment,
-            cwd=cloud.folder,
+            cwd=terminal.folder,
             capture_output=True,
             text=True,
             check=False,

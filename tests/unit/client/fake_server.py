@@ -395,7 +395,7 @@ class FakeServer:
 
     def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
         if thing["kind"] == "ApiKey":
-            return thing | {"status": {"prefix": "nodus_1", "token": "nodus_1_shown_once"}}
+            return {"status": {"prefix": "nodus_1", "token": "nodus_1_shown_once"}} | thing
         if thing["kind"] not in {"AgentRun", "Budget", "Secret"}:
             return thing
         if thing["kind"] == "Budget":

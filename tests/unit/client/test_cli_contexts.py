@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.unit.client.conftest import Cli
-from tests.unit.client.fake_server import TOKEN, FakeServer
+from tests.unit.client.fake_server import TOKEN, FakeServer, Fault
 
 WORK = {"server": "https://nodus.example.com", "org": "acme", "project": "web", "token": "key-of-work"}
 LOCAL = {
@@ -164,3 +164,37 @@ def test_a_login_elsewhere_takes_nothing_of_the_old_server_along(
         "project": "default",
         "token": TOKEN,
     }
+
+
+# --- who calls ---
+
+
+def test_whoami_names_the_key_and_what_it_may(
+    cli: Cli, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("create", "apikey", "ci", "--role", "editor", "--for-project", "web")
+    server.object("apikeys", "ci", "")["status"] = {"prefix": TOKEN[:12]}
+    assert cli("whoami", "-p", "web").out == (
+        f"Server:       {server.address}\n"
+        "Organization: (that of the key)\n"
+        "Project:      web\n"
+        "Key:          ci\n"
+        "May:          editor\n"
+        "In projects:  web\n"
+    )
+
+
+def test_whoami_of_a_key_that_may_not_read_keys(cli: Cli, server: FakeServer) -> None:
+    server.faults.append(Fault("GET .*/apikeys", status=403, reason="Forbidden"))
+    lines = cli("whoami", "--org", "default").out.splitlines()
+    assert lines[1:] == ["Organization: default", "Project:      default", f"Key:          {TOKEN[:12]}…"]
+
+
+def test_whoami_of_a_key_that_is_not_known(
+    cli: Cli, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODUS_TOKEN", "wrong")
+    output = cli("whoami")
+    assert (output.code, output.out) == (1, "")
+    assert output.err.startswith("Error (Unauthorized)")
+    assert "did you mean `nodus whoami`?" in cli("auth", "whoami").err

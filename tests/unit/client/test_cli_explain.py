@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from nodus._kinds import AGENT_RUN
 from nodus.cli.schemas import Schemas
+from nodus_core.documents import openapi3
+from nodus_core.resources.kinds import KINDS
 
 from tests.unit.client.conftest import Cli
 from tests.unit.client.fake_server import FakeServer
@@ -141,3 +143,14 @@ def test_words_of_a_field_go_before_those_of_what_it_refers_to() -> None:
     schemas = Schemas(DOCUMENT)
     spec = schemas.at(schemas.of_kind(AGENT_RUN), ["spec"], "agentrun")
     assert schemas.whole(spec)["description"] == "What is wanted."
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_server_describes_every_kind_and_each_of_its_fields(
+    cli: Cli, server: FakeServer, kind: Any
+) -> None:
+    server.documents[PATH] = openapi3.document("0.1.0", "3.0.0")
+    output = cli("explain", f"{kind.plural}.spec", "--recursive")
+    assert (output.code, output.err) == (0, "")
+    fields = {line.split()[0] for line in output.out.splitlines() if line.startswith("  ") and "<" in line}
+    assert fields >= {field.alias or name for name, field in kind.spec.model_fields.items()}

@@ -226,6 +226,12 @@ def test_versions(cli: Cli, server: FakeServer) -> None:
 # --- completion ---
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer than a person would wait."""
+    monkeypatch.setattr(completing, "SECONDS", 60.0)
+
+
 def offered(line: str) -> list[str]:
     """What a shell would offer for the last word of a command line."""
     *given, last = line.split(" ")[1:]
@@ -246,12 +252,14 @@ def offered(line: str) -> list[str]:
         ("nodus config use", ["use-context"]),
     ],
 )
+@pytest.mark.usefixtures("patient")
 def test_words_are_completed(cli: Cli, server: FakeServer, line: str, words: list[str]) -> None:
     for name in ("a", "b-1", "b-2"):
         cli("create", "agent", name, "--system", "x")
     assert offered(line) == words
 
 
+@pytest.mark.usefixtures("patient")
 def test_names_of_another_project_are_completed(cli: Cli, server: FakeServer) -> None:
     cli("create", "agent", "there", "--system", "x", "-p", "other")
     assert offered("nodus get -p other agents ") == ["there"]

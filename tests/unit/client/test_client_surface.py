@@ -203,7 +203,7 @@ def test_the_program_explains_itself(words: tuple[str, ...], cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("gte", "ar"), "no command 'gte'; did you mean 'get'? Commands: login, logout, apply"),
+        (("gte", "ar"), "no command 'gte'; did you mean 'get'? Commands: login, logout, whoami"),
         (("get", "ar", "--ouput", "json"), "Did you mean '--output'?"),
         (("get",), "which kind? `nodus get KIND` lists"),
         (("apply",), "Missing option '-f' / '--filename'"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import click
 
@@ -17,6 +18,7 @@ from nodus.errors import NodusError
 COMMANDS = {
     "login": "login",
     "logout": "login",
+    "whoami": "whoami",
     "apply": "apply",
     "create": "create",
     "get": "get",
@@ -40,8 +42,17 @@ COMMANDS = {
 """Every command, in the order in which one meets them, and its module."""
 
 
+class Program(Group):
+    """The program, which knows what others call its commands."""
+
+    instead: ClassVar[Mapping[str, str]] = {
+        "auth": "`nodus whoami`",
+        "edit": "`nodus patch`, or `nodus apply`",
+    }
+
+
 @click.group(
-    cls=Group,
+    cls=Program,
     later=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )

@@ -1,0 +1,55 @@
+"""`nodus whoami`: with which key one calls, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nodus import _config
+from nodus._kinds import API_KEY
+from nodus.cli import columns, text
+from nodus.cli.session import Command, Session, pass_session
+from nodus.errors import ForbiddenError
+
+PREFIX_CHARACTERS = 12  # of a token; an ApiKey shows them as `status.prefix`
+
+
+@click.command(cls=Command)
+@pass_session
+def whoami(session: Session) -> None:
+    """Say with which key one calls, and where.
+
+    The server is asked, so a key that it does not take is refused. A key that may not read keys is known by its
+    beginning only.
+
+    \b
+      nodus whoami
+    """
+    settings = session.client.settings
+    prefix = settings.token[:PREFIX_CHARACTERS]
+    try:
+        keys = [key.to_dict() for key in session.client.apikeys.list()]
+    except ForbiddenError:
+        keys = []  # the key is good, and may not read keys
+    mine = next((key for key in keys if columns.pick(key, "status.prefix") == prefix), None)
+    stored = _config.load()
+    rows = {
+        "Server": settings.server,
+        "Context": session.context or stored.current,
+        "Organization": settings.org or "(that of the key)",
+        "Project": settings.project,
+        "Key": f"{prefix}…" if mine is None else columns.pick(mine, "metadata.name"),
+        **_rights(mine),
+    }
+    for name, value in rows.items():
+        if value:
+            click.echo(f"{name + ':':<14}{text.line(value)}")
+
+
+def _rights(key: dict[str, Any] | None) -> dict[str, Any]:
+    """What a key may do, where and until when."""
+    if key is None:
+        return {}
+    cells = dict(zip(columns.header(API_KEY, wide=False), columns.row(API_KEY, key, wide=False), strict=True))
+    return {"May": cells["PERMISSIONS"], "In projects": cells["PROJECTS"], "Expires": cells["EXPIRES"]}
