@@ -41,6 +41,10 @@ class Settings(BaseModel):
             `nodus/agent-tools`, and `nodus-STAGE/agent-tools` for another stage).
         throttle_rate: steady requests a second that each API admits.
         throttle_burst: requests that each API admits at once above the steady rate.
+        server_names: names of this deployment's API beside AWS's own, separated by commas (a custom domain, with
+            `:PORT` where it is not 443): whoever logs in by AWS identity signs for the name that he uses.
+        key_rate: steady requests a second of a bearer key that names no rate of its own.
+        key_burst: requests that such a key may make at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
@@ -60,6 +64,9 @@ class Settings(BaseModel):
     image_build: bool = False
     throttle_rate: Annotated[int, Field(ge=1)] = 500
     throttle_burst: Annotated[int, Field(ge=1)] = 1000
+    server_names: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(:\d+)?(,[a-z0-9.-]+(:\d+)?)*)?$")] = ""
+    key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
+    key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
 
     @classmethod
     def from_context(cls, node: Node) -> "Settings":

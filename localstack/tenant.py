@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pwd
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def ensure_key(state: State, cloud: Cloud) -> None:
             organization=ORGANIZATION,
             projects=["*"],
             permissions=["*"],
-            name="local",
+            name=f"local-{secrets.token_hex(3)}",  # the earlier one, if its token was lost, keeps its name
         )
         token = answer["token"]
         write_private(issued, digest(token))

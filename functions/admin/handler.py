@@ -7,6 +7,7 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.kernel.errors import Refusal
 
 from functions.admin.env import Environment
@@ -20,7 +21,7 @@ metrics = Metrics()
 @cache
 def _operations() -> Operations:
     ports = core(Environment)
-    return Operations.over(ports.journal, ports.clock, ports.ids)
+    return Operations.over(Shelf(ports.journal, ports.payloads, ports.clock), ports.ids)
 
 
 @tracer.capture_lambda_handler(capture_response=False)

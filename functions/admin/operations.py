@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
-from nodus_core.access.directory import Directory
 from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT
 from nodus_core.billing.credits import Credits
+from nodus_core.conversations.directory import Directory
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.templates import Templates
-from nodus_core.journal.access import Access
-from nodus_core.journal.journal import Journal
-from nodus_core.journal.ports import Clock, Ids
+from nodus_core.journal.ports import Ids
 from nodus_core.kernel.errors import Cause, Refusal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -38,6 +37,25 @@ class CreateKey(_Request):
     permissions: list[str]
 
 
+class MapIdentity(_Request):
+    operation: Literal["MapIdentity"]
+    organization: str
+    arn: str
+    projects: list[str]
+    permissions: list[str]
+
+
+class UnmapIdentity(_Request):
+    operation: Literal["UnmapIdentity"]
+    organization: str
+    arn: str
+
+
+class GetIdentity(_Request):
+    operation: Literal["GetIdentity"]
+    arn: str
+
+
 class AddCredits(_Request):
     operation: Literal["AddCredits"]
     organization: str
@@ -62,7 +80,16 @@ class PublishTemplates(_Request):
 
 
 Request = (
-    CreateOrganization | CreateProject | CreateKey | AddCredits | SetCredits | GetCredits | PublishTemplates
+    CreateOrganization
+    | CreateProject
+    | CreateKey
+    | MapIdentity
+    | UnmapIdentity
+    | GetIdentity
+    | AddCredits
+    | SetCredits
+    | GetCredits
+    | PublishTemplates
 )
 
 
@@ -85,30 +112,26 @@ def read(event: Mapping[str, Any]) -> Request:
 
 @dataclass(frozen=True)
 class Operations:
-    """The operator's use cases over a journal."""
+    """The operator's use cases over a shelf."""
 
     directory: Directory
     credits: Credits
     templates: Templates
 
     @classmethod
-    def over(cls, journal: Journal, clock: Clock, ids: Ids) -> Self:
+    def over(cls, shelf: Shelf, ids: Ids) -> Self:
+        journal, clock = shelf.journal, shelf.clock
         return cls(
-            Directory(Access(journal.writer), clock),
-            Credits(journal.accounts, clock),
-            Templates(journal, clock, ids),
+            Directory.over(shelf, ids), Credits(journal.accounts, clock), Templates(journal, clock, ids)
         )
 
     def perform(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Does what is asked for; all but `CreateKey` may be repeated. Raises `Refusal`."""
         match read(event):
-            case CreateOrganization(organization=organization):
-                return {"created": self.directory.create_organization(organization)}
-            case CreateProject(organization=organization, project=project):
-                return {"created": self.directory.create_project(organization, project)}
-            case CreateKey() as key:
-                token = self.directory.create_key(key.organization, key.name, key.projects, key.permissions)
-                return {"token": token}
+            case CreateOrganization() | CreateProject() | CreateKey() as made:
+                return self._make(made)
+            case MapIdentity() | UnmapIdentity() | GetIdentity() as mapping:
+                return self._map(mapping)
             case AddCredits() as put:
                 return self.credits.add(put.organization, put.amount, put.request_key)
             case SetCredits() as left:
@@ -119,3 +142,35 @@ class Operations:
                 self.directory.create_organization(SYSTEM_ORG)
                 self.directory.create_project(SYSTEM_ORG, SYSTEM_PROJECT)
                 return {"published": self.templates.publish()}
+
+    def _make(self, made: CreateOrganization | CreateProject | CreateKey) -> dict[str, Any]:
+        directory = self.directory
+        match made:
+            case CreateOrganization(organization=organization):
+                return {"created": directory.create_organization(organization)}
+            case CreateProject(organization=organization, project=project):
+                return {"created": directory.create_project(organization, project)}
+            case CreateKey() as key:
+                return {
+                    "token": directory.create_key(key.organization, key.name, key.projects, key.permissions)
+                }
+
+    def _map(self, mapping: MapIdentity | UnmapIdentity | GetIdentity) -> dict[str, Any]:
+        directory = self.directory
+        match mapping:
+            case MapIdentity() as said:
+                arn = directory.map_identity(said.organization, said.arn, said.projects, said.permissions)
+                return {"arn": arn}
+            case UnmapIdentity() as said:
+                return {"removed": directory.unmap_identity(said.organization, said.arn)}
+            case GetIdentity(arn=arn):
+                return {
+                    "mappings": [
+                        {
+                            "organization": known.org,
+                            "projects": list(known.projects),
+                            "permissions": list(known.permissions),
+                        }
+                        for known in directory.identity(arn)
+                    ]
+                }

@@ -21,13 +21,17 @@ _TOLERATED = frozenset({"fieldManager", "fieldValidation", "force", "includeObje
 
 @dataclass(frozen=True)
 class Call:
-    """A call as it came in; header names are in lower case, `path` is without the host."""
+    """A call as it came in; header names are in lower case, `path` is without the host.
+
+    `source` is the address that it comes from, by API Gateway's word.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
+    source: str = ""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -38,6 +42,7 @@ class Call:
             headers=headers_of(event),
             query=event.get("queryStringParameters") or {},
             body=body_of(event),
+            source=event["requestContext"]["http"].get("sourceIp", ""),
         )
 
     def content_type(self, *allowed: str) -> str:

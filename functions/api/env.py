@@ -18,3 +18,7 @@ class Environment(BaseModel):
     schedule_target: str = Field(alias="NODUS_SCHEDULE_TARGET", min_length=1)
     schedule_role: str = Field(alias="NODUS_SCHEDULE_ROLE", min_length=1)
     watch_window: float = Field(alias="NODUS_WATCH_WINDOW", ge=0, le=LONGEST_WINDOW_S)
+    http_api: str = Field(alias="NODUS_HTTP_API_ID", min_length=1)
+    server_names: str = Field(alias="NODUS_SERVER_NAMES")
+    key_rate: int = Field(alias="NODUS_KEY_RATE", ge=1)
+    key_burst: int = Field(alias="NODUS_KEY_BURST", ge=1)

@@ -30,6 +30,7 @@ CODES = {
     "ComingSoon": 422,
     "GPUUnavailable": 422,
     "NotAvailable": 422,
+    "TooManyRequests": 429,
     "InternalError": 500,
     "ServiceUnavailable": 503,
 }
@@ -57,8 +58,7 @@ def to_failure(error: Exception, request_id: str, *, repeatable: bool) -> Failur
     """
     match error:
         case Refusal():
-            headers = {"WWW-Authenticate": "Bearer"} if error.reason == "Unauthorized" else {}
-            return _failure(error, headers)
+            return _failure(error, _headers(error))
         case RetryableError():
             wait = max(1, round(error.retry_after or 1))
             message = f"the service is busy; try again in {wait} s (request {request_id})"
@@ -71,6 +71,11 @@ def to_failure(error: Exception, request_id: str, *, repeatable: bool) -> Failur
             message = f"the service failed; tell its operator request {request_id}"
             refusal = Refusal("InternalError", message)
             return Failure(500, refusal.reason, failure(500, refusal), ours=True)
+
+
+def _headers(refusal: Refusal) -> dict[str, str]:
+    headers = {"WWW-Authenticate": "Bearer"} if refusal.reason == "Unauthorized" else {}
+    return headers if refusal.retry_after is None else {**headers, "Retry-After": str(refusal.retry_after)}
 
 
 def _failure(refusal: Refusal, headers: dict[str, str]) -> Failure:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -61,13 +62,22 @@ def redirect(url: str) -> Response[Any]:
     return Response(307, None, "", headers={**_ALWAYS, "Location": url})
 
 
+@dataclass(frozen=True)
+class Rule:
+    """A route, and the permission without which nobody reaches it; None where no key is needed."""
+
+    method: str
+    path: str
+    permission: str | None = None
+
+
 class Gate:
     """Routes of one process. `facts` says of the last call what its log line needs."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.app = APIGatewayHttpResolver()
-        self.rules: list[tuple[str, str]] = []
+        self.rules: list[Rule] = []
         self._paths: list[tuple[str, re.Pattern[str]]] = []
         self.facts: Facts = {}
         self._repeatable = False
@@ -88,45 +98,54 @@ class Gate:
         """Registers a route without a key. It is called with the path's names."""
 
         def register(route: Route) -> Route:
-            self._add(method, rule, route)
+            self._add(Rule(method, rule), route)
             return route
 
         return register
+
+    def call(self) -> Call:
+        """The call that is being answered. Raises `Refusal` `BadRequest`."""
+        return Call.of(self.app.current_event.raw_event)
 
     def header(self, name: str) -> str:
         """A header of the call that is being answered; `name` is in lower case."""
         return headers_of(self.app.current_event.raw_event).get(name, "")
 
     def behind(
-        self, method: str, rule: str, permission: str, *, repeatable: Judged = reads
+        self, method: str, rule: str, permission: str, *, repeatable: Judged = reads, namespaced: bool = True
     ) -> Callable[[Route], Route]:
-        """Registers a route below a project; nobody reaches it without the permission there.
+        """Registers a route below a project, or of the key's organization; nobody reaches it without the permission.
 
         It is called with the place, the call, and the further names of its path. Where the service is busy,
         `Retry-After` is said of those of its calls that are `repeatable`.
         """
 
+        path = (BASE if namespaced else BASE_PATH) + rule
+
         def register(route: Route) -> Route:
-            def guarded(project: str, **names: str) -> Response[Any]:
-                call = Call.of(self.app.current_event.raw_event)
+            def guarded(project: str = "", **names: str) -> Response[Any]:
+                call = self.call()
                 self._repeatable = repeatable(call)
                 key = self.service.door.caller(
                     call.headers.get("authorization"), call.headers.get("nodus-org")
                 )
                 self.facts |= {"org": key.org, "key": key.name}
-                place = self.service.door.enter(key, project, permission)
-                self.facts["project"] = place.project
+                if namespaced:
+                    place = self.service.door.enter(key, project, permission)
+                    self.facts["project"] = place.project
+                else:
+                    place = self.service.door.enter_organization(key, permission)
                 return route(place, call, **names)
 
-            self.rules.append((method, BASE + rule))
-            self._add(method, BASE + rule, guarded)
+            self._add(Rule(method, path, permission), guarded)
             return route
 
         return register
 
-    def _add(self, method: str, rule: str, route: Route) -> None:
-        self._paths.append((method, re.compile(re.sub("<[a-z_]+>", "[^/]+", rule))))
-        self.app.route(rule, method=method)(route)
+    def _add(self, rule: Rule, route: Route) -> None:
+        self.rules.append(rule)
+        self._paths.append((rule.method, re.compile(re.sub("<[a-z_]+>", "[^/]+", rule.path))))
+        self.app.route(rule.path, method=rule.method)(route)
 
     def _failed(self, error: Exception) -> Response[Any]:
         failure = to_failure(error, self._request_id, repeatable=self._repeatable)

@@ -12,9 +12,9 @@ from nodus_core.conversations.shelf import Shelf
 from functions.api import mcp
 from functions.api.env import Environment
 from functions.api.gate import Gate
-from functions.api.routes import agentruns, documents, health, objects
+from functions.api.routes import agentruns, documents, health, logins, objects
 from functions.api.routes import mcp as mcp_route
-from functions.api.service import Service
+from functions.api.service import Callers, Service
 
 logger = Logger()
 tracer = Tracer()
@@ -24,7 +24,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, documents, objects, agentruns, mcp_route):
+    for noun in (health, documents, logins, objects, agentruns, mcp_route):
         noun.add(gate)
     return gate
 
@@ -33,9 +33,16 @@ def build(service: Service) -> Gate:
 def _gate() -> Gate:
     ports = core(Environment)
     shelf = Shelf(ports.journal, ports.payloads, ports.clock)
-    window = float(ports.environment["NODUS_WATCH_WINDOW"])
     return build(
-        Service.over(shelf, ports.vault, ports.kicks, ports.schedules, ports.ids, watch_window_s=window)
+        Service.over(
+            shelf,
+            ports.vault,
+            ports.kicks,
+            ports.schedules,
+            ports.ids,
+            callers=Callers(ports.identities, ports.judge, ports.key_rate),
+            watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),
+        )
     )
 
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from nodus_core.access.door import Door, Place
+from nodus_core.access.grant import DEFAULT_RATE, Rate
+from nodus_core.access.identities import Identities
+from nodus_core.access.limits import Limits
+from nodus_core.access.signed_calls import Judge
 from nodus_core.conversations.admission import Admission
+from nodus_core.conversations.api_keys import ApiKeys
 from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.budgets import Budgets
 from nodus_core.conversations.control import Control
@@ -13,6 +18,7 @@ from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.groups import Groups
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import Listing
+from nodus_core.conversations.logins import Logins
 from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.reading import Reading
@@ -22,9 +28,12 @@ from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
 from nodus_core.conversations.team import Team
+from nodus_core.conversations.tenancy import Organizations, Projects
 from nodus_core.conversations.watching import LONGEST_WINDOW_S, Watching
 from nodus_core.journal.access import Access
+from nodus_core.journal.identities import IdentityRows
 from nodus_core.journal.ports import Clock, Ids, Schedules
+from nodus_core.journal.rates import Rates
 from nodus_core.journal.vault import Vault
 from nodus_core.resources.deletion import Preconditions
 from nodus_core.resources.kinds import KINDS
@@ -51,11 +60,21 @@ class Verbs:
 
 
 @dataclass(frozen=True)
+class Callers:
+    """Who may call: AWS's word on identities, what may be asked of it, and the rate of a key that names none."""
+
+    identities: Identities
+    judge: Judge
+    rate: Rate = DEFAULT_RATE
+
+
+@dataclass(frozen=True)
 class Service:
     """What the routes call."""
 
     door: Door
     verbs: Mapping[str, Verbs]
+    logins: Logins
     admission: Admission
     batches: Batches
     control: Control
@@ -79,25 +98,45 @@ class Service:
         schedules: Schedules,
         ids: Ids,
         *,
+        callers: Callers,
         watch_window_s: float = LONGEST_WINDOW_S,
+        rehearsed: bool = False,
     ) -> Self:
-        """The use cases over these ports. `watch_window_s`: how long the answer to a watch may wait."""
+        """The use cases over these ports.
+
+        `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
+        is made works nowhere.
+        """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
+        access, limits = Access(journal.writer), Limits(Rates(journal.writer), clock)
+        keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
         admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
 
         def rehearse() -> "Service":
             ports = Rehearsal.of(shelf, ids)
-            return cls.over(ports.shelf, ports.vault, ports.kicks, ports.schedules, ids)
+            return cls.over(
+                ports.shelf,
+                ports.vault,
+                ports.kicks,
+                ports.schedules,
+                ids,
+                callers=callers,
+                rehearsed=True,
+            )
 
         return cls(
-            door=Door(Access(journal.writer), clock),
+            door=Door(access, clock, limits, callers.rate),
             verbs={
                 **{kind.name: Verbs.of(Definitions(shelf, ids, kind.name)) for kind in KINDS},
                 "AgentGroup": Verbs.of(Groups(shelf, ids)),
                 "AgentRun": Verbs.of_runs(admission, control),
+                "ApiKey": Verbs.of(keys),
                 "Budget": Verbs.of(Budgets(shelf, ids)),
+                "Organization": Verbs.of(Organizations(shelf, ids)),
+                "Project": Verbs.of(Projects(shelf, ids, access=access)),
                 "Secret": Verbs.of(Secrets(shelf, ids, vault=vault)),
             },
+            logins=Logins(keys, IdentityRows(journal.writer), callers.identities, callers.judge, limits),
             admission=admission,
             batches=Batches(admission),
             control=control,

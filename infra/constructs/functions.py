@@ -75,8 +75,7 @@ class Functions(Construct):
         self.api = self._api()
         self.link = self._link()
         self.sweeper = self._sweeper()
-        self.admin = self._add("admin", Size(timeout_s=60, memory_mb=512), self._table())
-        use_journal(self.admin, around.state.journal)
+        self.admin = self._admin()
 
     @property
     def all(self) -> list[NodusFunction]:
@@ -117,6 +116,10 @@ class Functions(Construct):
             **self._secrets(),
             **self.schedules.environment,
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
+            "NODUS_HTTP_API_ID": self._around.http_api.api.api_id,
+            "NODUS_SERVER_NAMES": self._settings.server_names,
+            "NODUS_KEY_RATE": str(self._settings.key_rate),
+            "NODUS_KEY_BURST": str(self._settings.key_burst),
         }
         api = self._add("api", size, environment)
         use_journal(api, self._around.state.journal)
@@ -154,6 +157,12 @@ class Functions(Construct):
         start_lines(sweeper, self.machine)
         remove_secrets(sweeper, self._secrets_arn())
         return sweeper
+
+    def _admin(self) -> NodusFunction:
+        admin = self._add("admin", Size(timeout_s=60, memory_mb=512), {**self._table(), **self._payloads()})
+        use_journal(admin, self._around.state.journal)
+        use_payloads(admin, self._around.state.payloads_arn)
+        return admin
 
     def _add(self, name: str, size: Size, environment: dict[str, str]) -> NodusFunction:
         return NodusFunction(

@@ -42,7 +42,7 @@ ALLOWED = {
     | STREAM
     | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
     "sweeper": JOURNAL | PAYLOADS | {START, DROP, "s3:DeleteObject"},
-    "admin": JOURNAL,
+    "admin": JOURNAL | PAYLOADS,
 }
 # AWS knows no narrower resource for these.
 WITHOUT_RESOURCE = {

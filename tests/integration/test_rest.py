@@ -76,7 +76,7 @@ class Rest:
             "organization": "default",
             "projects": ["*"],
             "permissions": ["*"],
-            "name": "test",
+            "name": f"test-{secrets.token_hex(4)}",
             **fields,
         }
         return admin(self.cloud.cloud, operation="CreateKey", **wanted)["token"]

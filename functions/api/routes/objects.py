@@ -1,5 +1,6 @@
 """Routes of the objects of every kind: the same verbs for all of them."""
 
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -26,30 +27,55 @@ from functions.api.service import Service
 def add(gate: Gate) -> None:
     for kind in KINDS:
         _add_reads(gate, kind)
-        _add_writes(gate, kind)
+        _add_changes(gate, kind)
+        if kind.is_made_here:
+            _add_making(gate, kind)
 
 
 def _add_reads(gate: Gate, kind: Kind) -> None:
     service, rule, may_read = gate.service, f"/{kind.plural}", kind.permission("read")
+    behind = partial(gate.behind, namespaced=kind.namespaced)
 
-    @gate.behind("GET", rule, may_read)
+    @behind("GET", rule, may_read)
     def list_all(place: Place, call: Call) -> Response[Any]:
         return list_objects(service, place, call, kind.name)
 
-    @gate.behind("GET", f"{rule}/<name>", may_read)
+    @behind("GET", f"{rule}/<name>", may_read)
     def get(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         return object_reply(service, call, service.reading.object(place, kind.name, name))
 
 
-def _add_writes(gate: Gate, kind: Kind) -> None:
-    rule, may_write = f"/{kind.plural}", kind.permission("write")
+def _add_changes(gate: Gate, kind: Kind) -> None:
+    rule, may_write = f"/{kind.plural}/<name>", kind.permission("write")
+    behind = partial(gate.behind, namespaced=kind.namespaced)
 
     def repeatable(call: Call) -> bool:
         """A PUT states an outcome; so does an apply, but of a run, which it would start anew."""
         return call.method == "PUT" or (call.is_apply and kind.name != "AgentRun")
 
-    @gate.behind("POST", rule, may_write, repeatable=lambda call: call.has_key)
+    @behind("PUT", rule, may_write, repeatable=repeatable)
+    def update(place: Place, call: Call, name: str) -> Response[Any]:
+        service = _service(gate.service, call)
+        call.content_type(JSON)
+        manifest = read_manifest(call.json(), kind.name, place.project, name)
+        return outcome_reply(service, service.verbs[kind.name].update(place, manifest))
+
+    @behind("PATCH", rule, may_write, repeatable=repeatable)
+    def change(place: Place, call: Call, name: str) -> Response[Any]:
+        service = _service(gate.service, call)
+        verbs = service.verbs[kind.name]
+        if call.content_type(APPLY, MERGE) == MERGE:
+            return outcome_reply(service, verbs.patch(place, name, call.json()))
+        manifest = read_manifest(call.yaml(), kind.name, place.project, name)
+        return outcome_reply(service, verbs.apply(place, manifest))
+
+
+def _add_making(gate: Gate, kind: Kind) -> None:
+    rule, may_write = f"/{kind.plural}", kind.permission("write")
+    behind = partial(gate.behind, namespaced=kind.namespaced)
+
+    @behind("POST", rule, may_write, repeatable=lambda call: call.has_key)
     def create(place: Place, call: Call) -> Response[Any]:
         service = _service(gate.service, call)
         call.content_type(JSON)
@@ -62,23 +88,7 @@ def _add_writes(gate: Gate, kind: Kind) -> None:
         outcome = service.verbs[kind.name].create(place, manifest, promised(place, call, manifest))
         return outcome_reply(service, outcome)
 
-    @gate.behind("PUT", f"{rule}/<name>", may_write, repeatable=repeatable)
-    def update(place: Place, call: Call, name: str) -> Response[Any]:
-        service = _service(gate.service, call)
-        call.content_type(JSON)
-        manifest = read_manifest(call.json(), kind.name, place.project, name)
-        return outcome_reply(service, service.verbs[kind.name].update(place, manifest))
-
-    @gate.behind("PATCH", f"{rule}/<name>", may_write, repeatable=repeatable)
-    def change(place: Place, call: Call, name: str) -> Response[Any]:
-        service = _service(gate.service, call)
-        verbs = service.verbs[kind.name]
-        if call.content_type(APPLY, MERGE) == MERGE:
-            return outcome_reply(service, verbs.patch(place, name, call.json()))
-        manifest = read_manifest(call.yaml(), kind.name, place.project, name)
-        return outcome_reply(service, verbs.apply(place, manifest))
-
-    @gate.behind("DELETE", f"{rule}/<name>", may_write)
+    @behind("DELETE", f"{rule}/<name>", may_write)
     def delete(place: Place, call: Call, name: str) -> Response[Any]:
         service, options = (
             _service(gate.service, call, "propagationPolicy", "gracePeriodSeconds"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from nodus_core.conversations.availability import check_available
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.journal import Journal
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
@@ -16,6 +17,7 @@ from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.manifest import check_spec
 from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
 
 from functions.admin.operations import Operations
@@ -27,7 +29,8 @@ class Admin:
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), FakeClock()
         self.journal = Journal(self.store, CountingIds())
-        self.operations = Operations.over(self.journal, self.clock, CountingIds())
+        shelf = Shelf(self.journal, MemoryPayloads(), self.clock)
+        self.operations = Operations.over(shelf, CountingIds())
 
     def __call__(self, operation: str, **fields: Any) -> dict[str, Any]:
         return self.operations.perform({"operation": operation, **fields})
@@ -41,12 +44,15 @@ def admin() -> Admin:
 KEY = {"organization": "acme", "projects": ["*"], "permissions": ["*"], "name": "local"}
 
 
-def test_all_but_keys_may_be_made_twice(admin: Admin) -> None:
+def test_what_is_made_may_be_made_again_and_a_key_is_told_by_its_name(admin: Admin) -> None:
     for wanted in ({"created": True}, {"created": False}):
         assert admin("CreateOrganization", organization="acme") == wanted
         assert admin("CreateProject", organization="acme", project="web") == wanted
-    one, other = admin("CreateKey", **KEY)["token"], admin("CreateKey", **KEY)["token"]
+    one, other = admin("CreateKey", **KEY)["token"], admin("CreateKey", **{**KEY, "name": "other"})["token"]
     assert one != other
+    with pytest.raises(Refusal) as taken:
+        admin("CreateKey", **KEY)
+    assert taken.value.reason == "AlreadyExists"
 
 
 def test_a_token_is_recognisable_and_never_stored(admin: Admin) -> None:
@@ -96,7 +102,7 @@ def test_a_published_template_is_an_agent_that_runs_can_use(admin: Admin, name: 
     [
         ("CreateOrganization", "organization", 63),
         ("CreateProject", "project", 63),
-        ("CreateKey", "name", 128),
+        ("CreateKey", "name", 253),
     ],
 )
 def test_a_name_is_taken_at_its_limit_and_refused_beyond(
@@ -123,7 +129,11 @@ def test_a_name_is_taken_at_its_limit_and_refused_beyond(
         ({"operation": "CreateOrganization", "organization": 5}, "BadRequest", "organization"),
         ({"operation": "CreateOrganization", "organization": "a", "project": "b"}, "BadRequest", "project"),
         ({"operation": "CreateOrganization", "organization": "A#b"}, "Invalid", "organization"),
-        ({"operation": "CreateProject", "organization": "acme", "project": "a.b"}, "Invalid", "project"),
+        (
+            {"operation": "CreateProject", "organization": "acme", "project": "a.b"},
+            "Invalid",
+            "project",
+        ),
         ({"operation": "CreateProject", "organization": "acme", "project": "nodus"}, "Invalid", "templates"),
         ({"operation": "CreateProject", "organization": "none", "project": "a"}, "NotFound", "'none'"),
         ({"operation": "CreateKey", **KEY, "organization": "none"}, "NotFound", "'none'"),
@@ -199,3 +209,45 @@ def test_credits_that_are_not_right_are_refused(admin: Admin, fields: dict[str, 
         admin("AddCredits", **fields)
     assert refused.value.reason == reason
     assert len(admin.store.commits) == before
+
+
+ALICE = "arn:aws:iam::123456789012:role/dev"
+
+
+@pytest.mark.req("NODQ-98")
+def test_identities_are_mapped_changed_and_forgotten(admin: Admin) -> None:
+    admin("CreateOrganization", organization="acme")
+    session = "arn:aws:sts::123456789012:assumed-role/dev/alice"
+    said = {"organization": "acme", "projects": ["web"], "permissions": ["viewer"]}
+    assert admin("MapIdentity", arn="arn:aws:iam::123456789012:role/team/dev", **said) == {"arn": ALICE}
+    assert admin("MapIdentity", arn=session, **{**said, "permissions": ["editor"]}) == {"arn": ALICE}
+    assert admin("GetIdentity", arn=session) == {"mappings": [{**said, "permissions": ["editor"]}]}
+    assert admin("UnmapIdentity", organization="acme", arn=session) == {"removed": True}
+    assert admin("UnmapIdentity", organization="acme", arn=session) == {"removed": False}
+    assert admin("GetIdentity", arn=ALICE) == {"mappings": []}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason", "words"),
+    [
+        ({"arn": "alice"}, "Invalid", "arn"),
+        ({"arn": "arn:aws:iam::123456789012:role/*"}, "Invalid", "arn"),
+        ({"arn": "arn:aws:iam::*:role/dev"}, "Invalid", "arn"),
+        ({"arn": ALICE + "\n"}, "Invalid", "arn"),
+        ({"arn": "arn:aws:iam::123456789012:role/" + "a/" * 400 + "dev"}, "Invalid", "arn"),
+        ({"organization": "nobody"}, "NotFound", "'nobody'"),
+        ({"projects": []}, "Invalid", "projects"),
+        ({"permissions": ["agents:delete"]}, "Invalid", "permissions"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused(
+    admin: Admin, wrong: dict[str, Any], reason: str, words: str
+) -> None:
+    admin("CreateOrganization", organization="acme")
+    stored = len(admin.store.commits)
+    good = {"organization": "acme", "arn": ALICE, "projects": ["*"], "permissions": ["*"]}
+    with pytest.raises(Refusal) as refused:
+        admin("MapIdentity", **{**good, **wrong})
+    assert refused.value.reason == reason
+    assert words in refused.value.message
+    assert len(admin.store.commits) == stored

@@ -1,16 +1,21 @@
 """The REST face over a world in memory, driven with the events that API Gateway sends (payload format 2.0)."""
 
 import base64
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from nodus_core.access.directory import Directory
+from nodus_core.access.grant import Rate
+from nodus_core.access.identities import Identities
+from nodus_core.access.signed_calls import Judge, Judged
+from nodus_core.conversations.directory import Directory
 from nodus_core.conversations.shelf import Shelf
-from nodus_core.journal.access import Access
 from nodus_core.journal.journal import Journal
+from nodus_core.journal.store import Transaction
+from nodus_core.kernel.errors import Refusal
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, plays, says
@@ -18,10 +23,12 @@ from nodus_core.testing.scripted_sandbox import Behaviour, exited
 from nodus_core.testing.world import World
 
 from functions.api.handler import build
-from functions.api.service import Service
+from functions.api.service import Callers, Service
 
 API = "nodus.dev/v1"
 APPLY = "application/apply-patch+yaml"
+UNHURRIED = Rate(1_000, 10_000)
+"""The clock stands still in these tests: so many calls are let through in no time."""
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
 
@@ -51,6 +58,13 @@ class Context:
     aws_request_id: str = "11111111-2222-3333-4444-555555555555"
 
 
+class Nobody:
+    """AWS knows none of those who sign."""
+
+    def whose(self, call: Judged) -> str:
+        raise Refusal("Unauthorized", "AWS does not accept the signed request (InvalidClientTokenId)")
+
+
 class Rest:
     """Organization `acme` with projects `web` and `lab`, its key, and a client's view of them."""
 
@@ -60,28 +74,42 @@ class Rest:
         behaviour: Behaviour = lambda kind, request: exited(),
         store: MemoryStore | None = None,
         vault: MemoryVault | None = None,
+        *,
+        rate: Rate = UNHURRIED,
+        identities: Identities | None = None,
     ) -> None:
         self.store = store or MemoryStore()
         self.world = World(script or plays([says("done")]), behaviour, store=self.store, vault=vault)
         world = self.world
         plain = Journal(self.store, world.ids)
         shelf = Shelf(plain, world.payloads, world.clock)
-        self.gate = build(Service.over(shelf, world.vault, world.kicks, world.schedules, world.ids))
-        self.directory = Directory(Access(plain.writer), world.clock)
+        callers = Callers(identities or Nobody(), Judge(frozenset({"api.test"})), rate)
+        self.gate = build(
+            Service.over(shelf, world.vault, world.kicks, world.schedules, world.ids, callers=callers)
+        )
+        self.directory = Directory.over(shelf, world.ids)
         self.directory.create_organization("acme")
         for project in ("web", "lab"):
             self.directory.create_project("acme", project)
+        self._keys = itertools.count(1)
         self.key = self.new_key()
 
     def new_key(
         self, org: str = "acme", projects: tuple[str, ...] = ("*",), permissions: tuple[str, ...] = ("*",)
     ) -> str:
-        return self.directory.create_key(org, "test", projects, permissions)
+        number = next(self._keys)
+        name = "test" if number == 1 else f"test-{number}"
+        return self.directory.create_key(org, name, projects, permissions)
 
     @property
     def commits(self) -> int:
-        """How many transactions were applied so far."""
-        return len(self.store.commits)
+        """How many transactions were applied so far, without those that count the calls themselves."""
+        return len(self.changes)
+
+    @property
+    def changes(self) -> list[Transaction]:
+        """They themselves."""
+        return [commit for commit in self.store.commits if commit.name != "take-uses"]
 
     def call(
         self,

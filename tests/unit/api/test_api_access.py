@@ -3,23 +3,64 @@
 from typing import Any
 
 import pytest
+from nodus_core.access.permissions import ROLES, SCOPES
+from nodus_core.resources.kinds import BY_NAME
 
-from tests.unit.api.rest import Rest, manifest
+from functions.api.gate import Rule
+from tests.unit.api.rest import MERGE, Reply, Rest, manifest
 
-PLURALS = (
-    *("agents", "agentruns", "agentgroups", "budgets", "connections", "endpoints", "environments"),
-    *("environmentimages", "sandboxes", "secrets"),
-)
-VERBS = (("GET", ""), ("POST", ""), ("GET", "/a"), ("PUT", "/a"), ("PATCH", "/a"), ("DELETE", "/a"))
-ALL_ROUTES = [
-    *((method, plural + name) for plural in PLURALS for method, name in VERBS),
-    ("POST", "agentruns/a/cancel"),
-    ("POST", "agentruns/a/messages"),
-    ("POST", "agentruns/a/resolution"),
-    ("GET", "agentruns/a/steps"),
-    ("GET", "agentruns/a/answer"),
-    ("GET", "agentruns/a/team"),
-]
+ROUTES = [rule for rule in Rest().gate.rules if rule.permission is not None]
+"""Every route that needs a key, as the gate knows them: a new one is tested here by itself."""
+OPEN = {
+    ("POST", "/apis/nodus.dev/v1/logins"),
+    ("GET", "/healthz"),
+    ("GET", "/version"),
+    ("GET", "/api"),
+    ("GET", "/apis"),
+    ("GET", "/apis/nodus.dev"),
+    ("GET", "/apis/nodus.dev/v1"),
+    ("GET", "/openapi.json"),
+    ("GET", "/openapi/v2"),
+    ("GET", "/openapi/v3"),
+    ("GET", "/openapi/v3/apis/nodus.dev/v1"),
+    *((method, "/mcp") for method in ("GET", "POST", "DELETE")),
+}
+"""Those that need no permission: a login, what the API says of itself, and MCP, whose tools are calls of the rest."""
+
+
+def route_id(rule: Rule) -> str:
+    return f"{rule.method} {rule.path.partition('/v1/')[2]}"
+
+
+every_route = pytest.mark.parametrize("rule", ROUTES, ids=route_id)
+
+
+def path_of(rule: Rule, project: str = "web", name: str = "a") -> str:
+    return rule.path.replace("<project>", project).replace("<name>", name)
+
+
+def expected_permission(rule: Rule) -> str:
+    """What a route is to need, by its path and method alone (NODQ-96)."""
+    below = rule.path.removeprefix("/apis/nodus.dev/v1/").removeprefix("namespaces/<project>/")
+    return f"{below.partition('/')[0]}:{'read' if rule.method == 'GET' else 'write'}"
+
+
+def body_of(rule: Rule) -> Any:
+    """A body that a route reads as far as it needs to judge the name in its path."""
+    if rule.path.endswith("/messages"):
+        return {"payload": "go on", "messageKey": "k"}
+    if rule.path.endswith("/resolution"):
+        return {"step": "turn-1.model.1", "outcome": "DidNotHappen", "requestKey": "k"}
+    return {"metadata": {"labels": {"a": "b"}}} if rule.method == "PATCH" else None
+
+
+def ask(rest: Rest, rule: Rule, **more: Any) -> Reply:
+    """Makes the call of a route; its names may be given."""
+    names = {word: more.pop(word) for word in ("project", "name") if word in more}
+    body = body_of(rule)
+    return rest.call(
+        rule.method, path_of(rule, **names), body, kind=MERGE if rule.method == "PATCH" else None, **more
+    )
 
 
 @pytest.fixture
@@ -29,11 +70,14 @@ def rest() -> Rest:
     return made
 
 
-def test_this_file_knows_every_route(rest: Rest) -> None:
-    known = {
-        (method, rule.partition("<project>/")[2].replace("<name>", "a")) for method, rule in rest.gate.rules
+def test_every_route_is_behind_the_gate_and_needs_the_permission_of_its_kind(rest: Rest) -> None:
+    app = rest.gate.app
+    assert len(rest.gate.rules) == len(app._static_routes) + len(app._dynamic_routes)  # none goes around it
+    assert {(rule.method, rule.path) for rule in rest.gate.rules if rule.permission is None} == OPEN
+    assert {route_id(rule): rule.permission for rule in ROUTES} == {
+        route_id(rule): expected_permission(rule) for rule in ROUTES
     }
-    assert known == set(ALL_ROUTES)
+    assert {rule.permission for rule in ROUTES} <= set(SCOPES)
 
 
 @pytest.mark.req("NOD-467")
@@ -41,11 +85,10 @@ def test_this_file_knows_every_route(rest: Rest) -> None:
     "authorization",
     ["", "Bearer", "Bearer ", "Basic dXNlcjpwdw==", "Bearer nodus_x", "nodus_x", "Bearer " + "x" * 5000],
 )
-@pytest.mark.parametrize(("method", "path"), ALL_ROUTES)
-def test_no_route_is_open_to_a_wrong_key(rest: Rest, method: str, path: str, authorization: str) -> None:
+@every_route
+def test_no_route_is_open_to_a_wrong_key(rest: Rest, rule: Rule, authorization: str) -> None:
     stored = rest.commits
-    body = manifest("Agent", "a", {}) if method in ("POST", "PUT", "PATCH") else None
-    refused = rest.call(method, path, body, headers={"authorization": authorization})
+    refused = ask(rest, rule, headers={"authorization": authorization})
     assert (refused.code, refused.json["reason"]) == (401, "Unauthorized")
     assert refused.headers["www-authenticate"] == "Bearer"
     assert rest.commits == stored
@@ -89,23 +132,68 @@ def test_an_unknown_project_is_not_found(rest: Rest) -> None:
     assert rest.get("agents", project="none").code == 200
 
 
-@pytest.mark.req("NOD-479", "NODQ-96")
-@pytest.mark.parametrize(("method", "path"), ALL_ROUTES)
-def test_each_route_needs_its_permission(rest: Rest, method: str, path: str) -> None:
-    plural = path.partition("/")[0]
-    needed = f"{plural}:{'read' if method == 'GET' else 'write'}"
-    words = [
-        f"{noun}:{verb}"
-        for noun in ("agents", "agentruns", "budgets", "secrets")
-        for verb in ("read", "write")
-    ]
-    without = rest.new_key(permissions=tuple(word for word in words if word != needed))
+@pytest.mark.req("NOD-479", "NODQ-96", "NOD-475")
+@every_route
+def test_a_key_of_one_scope_can_do_nothing_else(rest: Rest, rule: Rule) -> None:
     stored = rest.commits
-    refused = rest.call(method, path, key=without)
-    assert (refused.code, refused.json["reason"]) == (403, "Forbidden")
-    assert needed in refused.json["message"]
-    assert rest.commits == stored
-    assert rest.call(method, path, key=rest.new_key(permissions=(needed,))).code not in (401, 403)
+    for scope in SCOPES:
+        if scope == rule.permission:
+            continue
+        refused = ask(rest, rule, key=one_scope(rest, scope))
+        assert (refused.code, refused.json["reason"]) == (403, "Forbidden"), scope
+        assert str(rule.permission) in refused.json["message"]
+    assert rest.commits == stored + len(SCOPES) - 1  # the keys themselves
+    assert ask(rest, rule, key=one_scope(rest, str(rule.permission))).code not in (401, 403)
+
+
+def one_scope(rest: Rest, scope: str) -> str:
+    return rest.new_key(permissions=(scope,))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_is_the_scopes_that_it_stands_for(rest: Rest, role: str) -> None:
+    key = rest.new_key(permissions=(role,))
+    for rule in ROUTES:
+        reached = ask(rest, rule, key=key, name="nobody").code != 403
+        assert reached == (rule.permission in ROLES[role]), route_id(rule)
+
+
+def test_roles_grow_from_viewer_to_admin() -> None:
+    assert ROLES["viewer"] < ROLES["editor"] < ROLES["admin"] == set(SCOPES)
+    assert {word for word in ROLES["viewer"] if word.endswith(":write")} == set()
+    managed = {"budgets:write", "projects:write", "organizations:write", "apikeys:read", "apikeys:write"}
+    assert ROLES["admin"] - ROLES["editor"] == managed
+
+
+@pytest.mark.req("NOD-004")
+@every_route
+def test_what_is_anothers_is_as_what_is_not(rest: Rest, rule: Rule) -> None:
+    rest.directory.create_organization("rival")
+    rest.directory.create_project("rival", "vault")
+    rest.directory.create_project("rival", "web")
+    theirs = rest.new_key("rival")
+    own = {"Agent": {"system": "plum-9f31"}, "Budget": {"limitUSD": "1"}, "Secret": {"data": {"a": "b"}}}
+    for project in ("vault", "web"):
+        for kind, spec in own.items():
+            plural = BY_NAME[kind].plural
+            made = rest.apply(f"{plural}/theirs", manifest(kind, "theirs", spec), project=project, key=theirs)
+            assert made.code == 201
+    there, nowhere = ask(rest, rule, name="theirs"), ask(rest, rule, name="absent")
+    assert there.code == nowhere.code
+    assert there.text.replace("theirs", "absent") == nowhere.text
+    there, nowhere = ask(rest, rule, project="vault"), ask(rest, rule, project="vanes")
+    assert there.text.replace("vault", "vanes") == nowhere.text
+    there, nowhere = (ask(rest, rule, headers={"nodus-org": org}) for org in ("rival", "nobody"))
+    assert (there.code, there.text) == (403, nowhere.text)
+
+
+@pytest.mark.req("NOD-004")
+def test_a_key_of_single_projects_reaches_nothing_of_the_organization(rest: Rest) -> None:
+    only_lab = rest.new_key(projects=("lab",))
+    for rule in ROUTES:
+        if "<project>" not in rule.path:
+            refused = ask(rest, rule, key=only_lab, name="lab")
+            assert (refused.code, refused.json["reason"]) == (403, "Forbidden"), route_id(rule)
 
 
 @pytest.mark.req("NOD-030")

@@ -49,7 +49,7 @@ def test_cancelling_again_changes_nothing(rest: Rest) -> None:
     stored = rest.commits
     again = rest.post("agentruns/r/cancel", {})
     assert (again.code, again.json) == (202, first)
-    assert [commit.name for commit in rest.store.commits[stored:]] == ["ring"]  # its worker looks once more
+    assert [commit.name for commit in rest.changes[stored:]] == ["ring"]  # its worker looks once more
     rest.world.settle()
     stored = rest.commits
     late = rest.post("agentruns/r/cancel")

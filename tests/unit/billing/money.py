@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.inference.exchange import Usage
 from nodus_core.journal.codec import from_row
 from nodus_core.kernel.money import Account
@@ -34,7 +35,9 @@ class Money(Rest):
         behaviour: Behaviour = lambda kind, request: exited(),
     ) -> None:
         super().__init__(script or plays([*[LOOK] * (rounds - 1), DONE]), behaviour)
-        self.operator = Operations.over(self.world.outside, self.world.clock, self.world.ids)
+        self.operator = Operations.over(
+            Shelf(self.world.outside, self.world.payloads, self.world.clock), self.world.ids
+        )
         self.agent(model=ON_DEMAND, perRunMaxCostUSD=cap)
 
     def admin(self, operation: str, **fields: Any) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Protocol
 
+from nodus_core.access.grant import Rate
+from nodus_core.access.identities import Identities
+from nodus_core.access.signed_calls import Judge, server_name
 from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
@@ -68,6 +71,26 @@ class Core:
         from nodus_core.aws.vault import SecretsManagerVault
 
         return SecretsManagerVault(secretsmanager(), self.environment["NODUS_SECRETS"])
+
+    @cached_property
+    def key_rate(self) -> Rate:
+        """Of a bearer key that names none."""
+        return Rate(int(self.environment["NODUS_KEY_RATE"]), int(self.environment["NODUS_KEY_BURST"]))
+
+    @cached_property
+    def identities(self) -> Identities:
+        from nodus_core.aws.sts import StsIdentities
+
+        return StsIdentities()
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Of signed requests to STS."""
+        from nodus_core.aws.clients import endpoint, region
+        from nodus_core.aws.endpoints import server_addresses
+
+        addresses = server_addresses(self.environment, region())
+        return Judge(frozenset(map(server_name, addresses)), endpoint("sts"))
 
     @cached_property
     def kicks(self) -> Kicks:

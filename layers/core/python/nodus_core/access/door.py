@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-from nodus_core.access.permissions import AGENTS_READ, EVERYTHING, allows
-from nodus_core.access.tokens import bearer
+from nodus_core.access.grant import DEFAULT_RATE, NOTHING, Grant, Rate
+from nodus_core.access.limits import Limits
+from nodus_core.access.permissions import AGENTS_READ, allows
+from nodus_core.access.tokens import bearer, is_token
 from nodus_core.journal.access import Access, AccessKey, Project
 from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
+from nodus_core.kernel.times import stamp
 from nodus_core.resources.fields import is_label
 
 SYSTEM_ORG = "nodus"
@@ -33,11 +36,15 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a call works: organization and project; `caller` is the name of the key."""
+    """Where a call works: organization and project (empty for what belongs to no project).
+
+    `caller` is the name of the key, `grant` what it may give to others.
+    """
 
     org: str
     project: str
     caller: str
+    grant: Grant = NOTHING
 
 
 class _Kept(Generic[K, V]):
@@ -67,7 +74,10 @@ class _Kept(Generic[K, V]):
 class Door:
     """Checks callers. One per process: it keeps what it has read for 30 s."""
 
-    def __init__(self, access: Access, clock: Clock) -> None:
+    def __init__(self, access: Access, clock: Clock, limits: Limits, rate: Rate = DEFAULT_RATE) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._rate = rate
         self._keys: _Kept[str, AccessKey] = _Kept(access.key, clock)
         self._projects: _Kept[tuple[str, str], Project] = _Kept(lambda pair: access.project(*pair), clock)
 
@@ -78,15 +88,19 @@ class Door:
             authorization: the `Authorization` header.
             org: the `Nodus-Org` header; it may be left out, since a key belongs to one organization (NODQ-97).
 
-        Raises `Refusal`: `Unauthorized` for a missing or wrong token (a wrong one costs a hash and a read,
-        whatever is wrong with it), `Forbidden` for another organization.
+        Raises `Refusal`: `Unauthorized` for a missing, wrong or expired token (a wrong one costs a hash and a
+        read, and one that is no token at all not even that), `TooManyRequests`, `Forbidden` for another
+        organization.
         """
         token = bearer(authorization)
         if token is None:
             raise Refusal("Unauthorized", "send a key as Authorization: Bearer TOKEN")
-        key = self._keys.get(digest(token))
+        key = self._keys.get(digest(token)) if is_token(token) else None
         if key is None:
             raise Refusal("Unauthorized", "the key is wrong or was withdrawn")
+        if key.expires_at is not None and key.expires_at <= self._clock.now():
+            raise Refusal("Unauthorized", f"the key expired at {stamp(key.expires_at)}; log in again")
+        self._limits.spend(key.token_hash, self._rate_of(key))
         if org is not None and org != key.org:
             raise Refusal("Forbidden", "the key does not belong to the organization of header Nodus-Org")
         return key
@@ -97,15 +111,33 @@ class Door:
         Raises `Refusal`: `Forbidden` when the key lacks the permission or the project, `NotFound` when its
         organization has no such project.
         """
-        if not allows(key.permissions, permission):
-            raise Refusal("Forbidden", f"the key lacks the permission {permission}")
+        grant = self._granted(key, permission)
         if project == SYSTEM_PROJECT and key.org != SYSTEM_ORG:
             if permission != AGENTS_READ:
                 message = f"project {SYSTEM_PROJECT} holds templates: its agents can be read, nothing else"
                 raise Refusal("Forbidden", message)
             return Place(SYSTEM_ORG, SYSTEM_PROJECT, key.name)
-        if EVERYTHING not in key.projects and project not in key.projects:
+        if not grant.is_of_all_projects and project not in key.projects:
             raise Refusal("Forbidden", "the key may not use this project")
         if not is_label(project) or self._projects.get((key.org, project)) is None:
             raise Refusal("NotFound", "there is no such project", kind="Project", name=project[:63])
-        return Place(key.org, project, key.name)
+        return Place(key.org, project, key.name, grant)
+
+    def enter_organization(self, key: AccessKey, permission: str) -> Place:
+        """The place of what belongs to the key's organization as a whole.
+
+        Raises `Refusal` `Forbidden` when the key lacks the permission, or is one of single projects.
+        """
+        grant = self._granted(key, permission)
+        if not grant.is_of_all_projects:
+            message = "the key is for single projects; what belongs to the organization needs one for all (*)"
+            raise Refusal("Forbidden", message)
+        return Place(key.org, "", key.name, grant)
+
+    def _granted(self, key: AccessKey, permission: str) -> Grant:
+        if not allows(key.permissions, permission):
+            raise Refusal("Forbidden", f"the key lacks the permission {permission}")
+        return Grant(key.permissions, key.projects, key.expires_at, self._rate_of(key))
+
+    def _rate_of(self, key: AccessKey) -> Rate:
+        return Rate(key.requests_per_second or self._rate.per_second, key.burst or self._rate.burst)

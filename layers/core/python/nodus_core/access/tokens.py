@@ -1,12 +1,17 @@
 """Bearer tokens: 32 random bytes behind a prefix by which a leaked one is recognised. Only hashes are stored."""
 
 import base64
+import re
 from collections.abc import Callable
 
 PREFIX = "nodus_"
 BYTES = 32
 LONGEST = 512
 """Characters that are looked at; no token of ours is longer."""
+SHOWN = 12
+"""Characters by which people tell tokens apart: the prefix, and 36 of 256 random bits."""
+
+_TOKEN = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 
 
 def issue(entropy: Callable[[int], bytes]) -> str:
@@ -19,3 +24,8 @@ def bearer(authorization: str | None) -> str | None:
     scheme, _, token = (authorization or "").strip().partition(" ")
     token = token.strip()
     return token if scheme.lower() == "bearer" and 0 < len(token) <= LONGEST else None
+
+
+def is_token(text: str) -> bool:
+    """Whether the text may be one of ours: nothing is looked up for what cannot be."""
+    return _TOKEN.fullmatch(text) is not None

@@ -56,3 +56,11 @@ class Endpoints:
 
     def _below(self, api: str, stage: str) -> str:
         return f"{str(self.below).rstrip('/')}/_aws/execute-api/{api}/{stage}"
+
+
+def server_addresses(environment: Mapping[str, str], region: str) -> list[str]:
+    """Where clients reach the HTTP API: at AWS's own name, below an emulator, and at the operator's names."""
+    below = environment.get("AWS_ENDPOINT_URL")
+    named = [f"https://{name}" for name in environment["NODUS_SERVER_NAMES"].split(",") if name]
+    own = f"https://{environment['NODUS_HTTP_API_ID']}.execute-api.{region}.{dns_suffix(region)}"
+    return [own, *named, *([below] if below else [])]

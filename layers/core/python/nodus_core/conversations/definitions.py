@@ -72,7 +72,7 @@ class Definitions:
             receipt = promised and promises.kept(self.shelf.journal, promised, self.shelf.clock.now())
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
-                return Outcome(first, self.shown(manifest), created=True, replayed=True)
+                return Outcome(first, self.shown(manifest, first), created=True, replayed=True)
             if taken and manifest.name:
                 raise exists(self.kind, manifest.name)
             if taken:
@@ -129,8 +129,8 @@ class Definitions:
             return Outcome(old, {}, removed=True)
         raise contested(self.kind, name)
 
-    def shown(self, manifest: Manifest) -> dict[str, Any]:
-        """The spec as it is answered."""
+    def shown(self, manifest: Manifest, obj: Object) -> dict[str, Any]:
+        """The spec of a create that is answered again."""
         return manifest.spec
 
     def patched(self, old: Object, place: Place, patch: Mapping[str, Any]) -> Manifest:

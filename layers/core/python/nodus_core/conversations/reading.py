@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from nodus_core.access.door import Place
 from nodus_core.billing import balance
+from nodus_core.conversations.api_keys import KIND as API_KEY
+from nodus_core.conversations.api_keys import with_last_use
 from nodus_core.conversations.conditions import with_conditions
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
@@ -118,6 +120,8 @@ class Reading:
                 obj.status if account is None else balance.shown(account)
                 for obj, account in zip(objects, accounts, strict=True)
             ]
+        if objects and objects[0].key.kind == API_KEY:
+            return with_last_use(self.shelf, objects)
         live = [obj for obj in objects if obj.key.kind == RUN and not (finished(obj) and _is_let_go(obj))]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])
@@ -161,7 +165,7 @@ def envelope(obj: Object, texts: Texts, status: Shown) -> Shown:
     spec, annotations = texts
     metadata: Shown = {
         "name": obj.key.name,
-        "namespace": obj.key.project,
+        **({"namespace": obj.key.project} if obj.key.project else {}),
         "uid": obj.uid,
         "resourceVersion": str(obj.version),
         "generation": obj.generation,

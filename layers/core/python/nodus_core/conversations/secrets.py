@@ -57,7 +57,7 @@ class Secrets(Definitions):
         """The note of its values: from this commit on no call can be made with them."""
         return (left(old, self.shelf.clock.now()),)
 
-    def shown(self, manifest: Manifest) -> dict[str, Any]:
+    def shown(self, manifest: Manifest, obj: Object) -> dict[str, Any]:
         """Nothing: what may be written may not be read."""
         return {}
 

@@ -19,6 +19,7 @@ from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Stored, Text
 from nodus_core.resources.fields import LONGEST_NAME, is_name
+from nodus_core.resources.kinds import BY_NAME
 from nodus_core.resources.manifest import Manifest, check_changed
 from nodus_core.resources.metadata import GENERATED, Metadata
 from nodus_core.resources.patch import same
@@ -207,7 +208,8 @@ def as_text(spec: dict[str, Any]) -> str:
 
 def missing(kind: str, name: str) -> Refusal:
     name = name[:LONGEST_NAME]
-    return Refusal("NotFound", f"there is no {kind} {name!r} in this project", kind=kind, name=name)
+    where = "project" if BY_NAME[kind].namespaced else "organization"
+    return Refusal("NotFound", f"there is no {kind} {name!r} in this {where}", kind=kind, name=name)
 
 
 def expired(name: str) -> Refusal:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.expired_keys import ExpiredKeys
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
@@ -85,7 +86,8 @@ class Sweeper:
     def _see_to(self, noun: str, name: str, remaining: Callable[[], float]) -> int:
         """Kicks a line, or those that wait for an account's money. Returns how many were kicked.
 
-        Of a run whose texts have been kept long enough, removes them; brings a batch to its end.
+        Of a run whose texts have been kept long enough, removes them; brings a batch to its end; removes a key that
+        has expired long ago.
         """
         match noun:
             case keys.ACCOUNT:
@@ -95,6 +97,10 @@ class Sweeper:
                 return 0
             case keys.BATCH:
                 self.batches.finish(name, remaining)
+                return 0
+            case keys.BEARER:
+                expired_keys = ExpiredKeys(self.kicks.journal, self.expiry.payloads, self.kicks.clock)
+                expired_keys.remove(name)
                 return 0
             case _:
                 return int(self.kicks.kick(name))

@@ -8,7 +8,8 @@ from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
 Document = dict[str, Any]
 
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
-"""What can be done to the objects of every kind."""
+"""What can be done to objects; those that callers do not make they neither delete."""
+MAKING = frozenset({"create", "delete"})
 
 SUBRESOURCES: Mapping[str, tuple[tuple[str, list[str]], ...]] = {
     "agentruns": (
@@ -79,7 +80,7 @@ def _resource(kind: Kind) -> Document:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.name,
-        "verbs": VERBS,
+        "verbs": [verb for verb in VERBS if kind.is_made_here or verb not in MAKING],
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
         "categories": ["nodus"],
     }

@@ -1,13 +1,25 @@
-"""Rows of organizations, projects and bearer keys. A key's token is never stored, only its sha256."""
+"""Rows of organizations, projects and bearer keys. A key's token is never stored, only its sha256.
 
-from dataclasses import dataclass
-from datetime import datetime
+Organizations, projects and keys are objects that people see; these rows are what the door reads of them, written
+in the commits of their objects.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.keys import access_key, organization_key, project_key
-from nodus_core.journal.store import Absent, Check, Key, Present, Put, Row
+from nodus_core.journal.lines import due
+from nodus_core.journal.store import Absent, Check, Delete, Equals, Key, Operation, Present, Put, Row, Update
 from nodus_core.journal.writer import Writer, stored
-from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.errors import ConditionFailed, Refusal
+from nodus_core.kernel.objects import ObjectKey
+
+TOMBSTONE = timedelta(hours=1)
+"""How long the row of a deleted project goes on refusing objects: longer than any call that knew it can last."""
+
+SHOWN_AFTER_EXPIRY = timedelta(days=7)
+"""How long a key that has expired is still listed."""
 
 
 @dataclass(frozen=True)
@@ -18,19 +30,22 @@ class Organization:
 
 @dataclass(frozen=True)
 class Project:
-    """A namespace of an organization."""
+    """A namespace of an organization. `closing` names the call that is deleting it: nothing is made in it from
+    then on; `gone`: it is deleted."""
 
     org: str
     name: str
     created_at: datetime
+    closing: str | None = None
+    gone: bool = False
 
 
 @dataclass(frozen=True)
 class AccessKey:
     """A bearer key by the sha256 (hex) of its token.
 
-    `projects` are names or `*` for all of the organization; `permissions` are `<plural>:read`,
-    `<plural>:write` or `*` (NODQ-96).
+    `projects` are names or `*` for all of the organization; `permissions` are scopes, roles or `*` (NODQ-96).
+    Without `expires_at` it works until it is deleted; without a rate it has the deployment's.
     """
 
     token_hash: str
@@ -39,6 +54,9 @@ class AccessKey:
     projects: tuple[str, ...]
     permissions: tuple[str, ...]
     created_at: datetime
+    expires_at: datetime | None = None
+    requests_per_second: int | None = None
+    burst: int | None = None
 
 
 class Access:
@@ -51,35 +69,92 @@ class Access:
         row = self._read(access_key(token_hash))
         return None if row is None else from_row(AccessKey, row)
 
+    def organization(self, name: str) -> Organization | None:
+        row = self._read(organization_key(name))
+        return None if row is None else from_row(Organization, row)
+
     def project(self, org: str, name: str) -> Project | None:
+        """The project, unless it was deleted."""
         row = self._read(project_key(org, name))
-        return None if row is None else from_row(Project, row)
+        found = None if row is None else from_row(Project, row)
+        return None if found is None or found.gone else found
 
-    def create_organization(self, org: Organization) -> bool:
-        """Returns whether it is new; one that exists stays as it is."""
-        return self._create("create-organization", organization_key(org.name), org)
+    def close_project(self, org: str, name: str) -> str:
+        """From now on nothing is made in the project, by this call's word (which is returned) or a later one's.
 
-    def create_project(self, project: Project) -> bool:
-        """Returns whether it is new. Condition: its organization exists. Raises `ConditionFailed`."""
-        owner = Check(organization_key(project.org), Present())
-        return self._create("create-project", project_key(project.org, project.name), project, owner)
-
-    def create_key(self, key: AccessKey) -> None:
-        """Condition: the organization exists, the hash is new. Raises `ConditionFailed`."""
+        Condition: it is there. Raises `ConditionFailed`.
+        """
+        word = self._writer.ids.fresh("closing")
         self._writer.commit(
-            "create-key",
-            Put(stored(access_key(key.token_hash), key), when=Absent()),
-            Check(organization_key(key.org), Present()),
+            "close-project",
+            Update(project_key(org, name), when=Present(), assign={"closing": word}),
         )
+        return word
 
-    def _create(self, name: str, key: Key, thing: Organization | Project, *more: Check) -> bool:
+    def reopen_project(self, org: str, name: str, word: str) -> None:
+        """Takes a closing back, unless another call has closed the project since: then that one decides."""
+        key = project_key(org, name)
         try:
-            self._writer.commit(name, Put(stored(key, thing), when=Absent()), *more)
-        except ConditionFailed as lost:
-            if set(lost.current) != {0}:
-                raise
-            return False
-        return True
+            self._writer.commit(
+                "reopen-project", Update(key, when=Equals("closing", word), remove=("closing",))
+            )
+        except ConditionFailed:
+            return
 
     def _read(self, key: Key) -> Row | None:
         return self._writer.store.get([key])[0]
+
+
+def organization_row(org: Organization) -> Operation:
+    """Part of the commit that makes an organization's object."""
+    return Put(stored(organization_key(org.name), org))
+
+
+def project_row(project: Project) -> Operation:
+    """Part of the commit that makes a project's object: one that was deleted is another one from here on."""
+    return Put(stored(project_key(project.org, project.name), project))
+
+
+def project_gone(project: Project, word: str, now: datetime) -> Operation:
+    """Part of the commit that deletes a project's object. Condition: it is closed by this word still."""
+    key = project_key(project.org, project.name)
+    row = stored(key, replace(project, closing=word, gone=True), ttl=int((now + TOMBSTONE).timestamp()))
+    return Put(row, when=Equals("closing", word))
+
+
+def key_row(key: AccessKey) -> Operation:
+    """Part of the commit that makes a key's object. Condition: the hash is new.
+
+    One that expires is due some days after that: people see for a while what has expired.
+    """
+    place = access_key(key.token_hash)
+    end = {} if key.expires_at is None else due(place.pk, key.expires_at + SHOWN_AFTER_EXPIRY)
+    return Put(stored(place, key, **end), when=Absent())
+
+
+def key_gone(token_hash: str) -> Operation:
+    """Part of the commit that deletes a key's object."""
+    return Delete(access_key(token_hash))
+
+
+def making(writer: Writer, name: str, key: ObjectKey, *operations: Operation) -> None:
+    """A commit that makes objects in a project.
+
+    Condition beside those of the operations: the project, if there is one, is not being deleted. Raises
+    `ConditionFailed`, and for the project `Refusal` `Conflict`.
+    """
+    guard = (Check(project_key(key.org, key.project), Absent("closing")),) if key.project else ()
+    try:
+        writer.commit(name, *operations, *guard)
+    except ConditionFailed as lost:
+        if guard and len(operations) in lost.current:
+            raise _closed(key) from None
+        raise
+
+
+def _closed(key: ObjectKey) -> Refusal:
+    message = (
+        f"project {key.project!r} is being deleted, and nothing was stored; "
+        "delete it again to see what it still holds"
+    )
+    return Refusal("Conflict", message, kind="Project", name=key.project)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from nodus_core.journal import changes
+from nodus_core.journal.access import making
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.keys import batch_key, conversation_key, input_key, object_key
 from nodus_core.journal.lines import OPEN, due
@@ -41,7 +42,7 @@ KIND = "AgentRun"
 SLICE = 25
 """Runs of one commit: three rows each, and a transaction has at most 4 MB."""
 
-MOST_AGENTS = MOST_OPERATIONS - 2
+MOST_AGENTS = MOST_OPERATIONS - 3
 """Agents that one batch may name: the commit makes sure that each is still the one that was read."""
 
 
@@ -94,13 +95,15 @@ class Batches:
     def commit(self, batch: Batch, agents: Iterable[Object], receipt: Receipt, now: datetime) -> None:
         """All runs of the batch are there from here on.
 
-        Condition: the batch is open, the receipt's key is free, each agent is still the one that was read. Raises
-        `ConditionFailed`.
+        Condition: the batch is open, the receipt's key is free, each agent is still the one that was read, the
+        project is not being deleted. Raises `ConditionFailed`, and for the project `Refusal` `Conflict`.
         """
-        key = batch_key(batch.id)
+        key, place = batch_key(batch.id), ObjectKey(batch.org, batch.project, KIND, "")
         decided = {"state": BatchState.COMMITTED.value, **due(key.pk, now)}
-        self._writer.commit(
+        making(
+            self._writer,
             "commit-batch",
+            place,
             Update(key, when=_is(BatchState.OPEN), assign=decided),
             remember(receipt, now),
             *(Check(object_key(agent.key), Equals("version", agent.version)) for agent in agents),

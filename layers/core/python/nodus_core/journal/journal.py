@@ -186,11 +186,12 @@ class Journal:
     def due(self, shard: str, now: datetime) -> Iterator[tuple[str, str]]:
         """What is due, oldest first (as the index knows it: read each again): noun and id.
 
-        Lines and accounts, runs whose texts have been kept long enough, batches that are not over.
+        Lines and accounts, runs whose texts have been kept long enough, batches that are not over, and keys
+        that have expired long ago.
         """
         for key in self.store.due(shard, stamp(now)):
             noun, _, name = key.pk.partition("#")
-            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP, keys.BATCH):
+            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP, keys.BATCH, keys.BEARER):
                 yield noun, name
 
     def due_values(self, shard: str, now: datetime) -> Iterator[str]:

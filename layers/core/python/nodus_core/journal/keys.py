@@ -16,6 +16,7 @@ CONVERSATION = "conv"
 ACCOUNT = "acct"
 KEEP = "keep"
 BATCH = "batch"
+BEARER = "key"
 """Nouns of partitions that may be due."""
 
 OPEN_COMMANDS = "open#"
@@ -125,7 +126,21 @@ def loose_value_key(uid: str) -> Key:
 
 def access_key(token_hash: str) -> Key:
     """A bearer key, by the sha256 of its token."""
-    return Key(f"key#{token_hash}", "key")
+    return Key(f"{BEARER}#{token_hash}", "key")
+
+
+def rate_key(name: str) -> Key:
+    """The count of how often something is done: of a bearer key, by the sha256 of its token."""
+    return Key(f"rate#{name}", "rate")
+
+
+def identity_partition(arn: str) -> str:
+    return f"idn#{arn}"
+
+
+def identity_key(arn: str, org: str) -> Key:
+    """What an AWS identity may do in an organization."""
+    return Key(identity_partition(arn), org)
 
 
 def organization_key(org: str) -> Key:

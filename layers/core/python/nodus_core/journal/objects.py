@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from nodus_core.journal import changes
+from nodus_core.journal.access import making
 from nodus_core.journal.changes import next_version
 from nodus_core.journal.keys import conversation_key, input_key, object_key
 from nodus_core.journal.lines import due
@@ -51,10 +52,13 @@ class Objects:
     def create(self, obj: Object, now: datetime, *more: Operation, receipt: Receipt | None = None) -> None:
         """Creates an object, and what its kind keeps beside it (`more`).
 
-        Condition: no object has this key, the receipt's key is free. Raises `ConditionFailed`.
+        Condition: no object has this key, the receipt's key is free, the project is not being deleted. Raises
+        `ConditionFailed`, and for the project `Refusal` `Conflict`.
         """
-        self._writer.commit(
+        making(
+            self._writer,
             "create-object",
+            obj.key,
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
             changes.added(obj, now),
             *([] if receipt is None else [remember(receipt, now)]),
@@ -96,8 +100,8 @@ class Objects:
         """Creates an AgentRun: object, conversation and first input at once, due at once.
 
         Condition: none of the three exists; the agent (if given) is still the one that was read; the
-        receipt's key is free. Raises `ConditionFailed`; position 0 is the object, the last but the receipt
-        is the agent.
+        receipt's key is free; the project is not being deleted. Raises `ConditionFailed`, and for the project
+        `Refusal` `Conflict`.
         """
         head = conversation_key(conversation.id)
         entry = input_key(first.conversation, first.seq)
@@ -111,7 +115,7 @@ class Objects:
             operations.append(Check(object_key(agent.key), Equals("version", agent.version)))
         if receipt is not None:
             operations.append(remember(receipt, now))
-        self._writer.commit("admit", *operations)
+        making(self._writer, "admit", obj.key, *operations)
 
     def mark_deleted(self, obj: Object, now: datetime) -> Object:
         """Sets `deletionTimestamp`. Condition: the version is the one seen. Raises `ConditionFailed`."""

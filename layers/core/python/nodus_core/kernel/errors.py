@@ -55,6 +55,7 @@ class Refusal(TerminalError):
     """A request that is not accepted; nothing was stored.
 
     `reason` is the machine-readable word of the catalogue (NODQ-01), `causes` name the fields, the first `MOST_CAUSES`.
+    `retry_after`: seconds after which the same request may be accepted.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Refusal(TerminalError):
         causes: tuple[Cause, ...] = (),
         kind: str | None = None,
         name: str | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -72,6 +74,7 @@ class Refusal(TerminalError):
         self.causes = causes[:MOST_CAUSES]
         self.kind = kind
         self.name = name
+        self.retry_after = retry_after
 
 
 class ConditionFailed(NodusError):

@@ -29,7 +29,10 @@ class ObjectKey:
 
 @dataclass(frozen=True)
 class ValueRef:
-    """The values of a Secret: their `version` in the vault, and a `digest` by which the same ones are known again."""
+    """What an object is known to hold without holding it: a digest by which the same is known again.
+
+    Of a Secret, `version` names its values in the vault; of an ApiKey, `digest` is the sha256 of its token.
+    """
 
     version: str
     digest: str
@@ -40,7 +43,7 @@ class Object:
     """A resource: envelope, spec (JSON text) and status projection.
 
     `version` grows with every change and is the watch position; `generation` grows with the spec. `value` is a
-    Secret's only: its values stand in the vault, and nowhere else. `expired_at`: an AgentRun's texts are gone.
+    Secret's, whose values stand in the vault and nowhere else, or an ApiKey's. `expired_at`: an AgentRun's texts are gone.
     `annotations` is the JSON text of what others note on it; `revised_at` is when the spec changed last, None while it
     is as it was created.
     `selectable`: the fields of the spec that a selector may name, beside the text so that no reader needs that for them.

@@ -6,6 +6,7 @@ from nodus_core.resources import (
     agent,
     agentgroup,
     agentrun,
+    api_key,
     budget,
     connection,
     endpoint,
@@ -13,9 +14,10 @@ from nodus_core.resources import (
     environmentimage,
     sandbox,
     secret,
+    tenancy,
 )
 from nodus_core.resources.columns import Column
-from nodus_core.resources.fields import LONGEST_NAME, Spec
+from nodus_core.resources.fields import LONGEST_LABEL, LONGEST_NAME, Spec
 
 GROUP = "nodus.dev"
 VERSION = "v1"
@@ -27,8 +29,9 @@ class Kind:
     """One kind of `nodus.dev/v1`.
 
     `plural` is its word in paths and permissions. `namespaced`: its objects belong to a project, the others to an
-    organization. `notice` is what an object says in its status while nothing acts on it yet; `phase` is then the
-    one that it shows, for a kind that has phases. `longest_name` counts characters.
+    organization. `is_made_here`: callers make and remove them; else the operator does. `notice` is what an object says
+    in its status while nothing acts on it yet; `phase` is then the one that it shows, for a kind that has phases.
+    `longest_name` counts characters.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Kind:
     columns: tuple[Column, ...]
     short_names: tuple[str, ...] = ()
     namespaced: bool = True
+    is_made_here: bool = True
     notice: str | None = None
     phase: str | None = None
     longest_name: int = LONGEST_NAME
@@ -110,6 +114,26 @@ KINDS = (
         phase="Pending",
     ),
     Kind("Secret", "secrets", "secret", secret.SecretSpec, secret.COLUMNS),
+    Kind(
+        "Organization",
+        "organizations",
+        "organization",
+        tenancy.OrganizationSpec,
+        tenancy.COLUMNS,
+        namespaced=False,
+        is_made_here=False,
+        longest_name=LONGEST_LABEL,
+    ),
+    Kind(
+        "Project",
+        "projects",
+        "project",
+        tenancy.ProjectSpec,
+        tenancy.COLUMNS,
+        namespaced=False,
+        longest_name=LONGEST_LABEL,
+    ),
+    Kind("ApiKey", "apikeys", "apikey", api_key.ApiKeySpec, api_key.COLUMNS, namespaced=False),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 BY_PLURAL = {kind.plural: kind for kind in KINDS}

@@ -64,7 +64,7 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
     Args:
         body: what `read_json` gave.
         kind: the kind that the path stands for.
-        project: the path's namespace; another `metadata.namespace` is refused.
+        project: the path's namespace, empty for a kind that has none; another `metadata.namespace` is refused.
         name: the path's name, if it has one.
 
     Raises `Refusal` naming every field that is not right. `status` and the server's own metadata are ignored
@@ -87,7 +87,7 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
 def merged(current: Manifest, project: str, patch: Mapping[str, Any]) -> Manifest:
     """An object as it is, with a merge patch (NODQ-60), checked whole. Raises `Refusal` as `read_manifest` does."""
     said = current.metadata
-    own: dict[str, Any] = {"name": said.name, "namespace": project}
+    own: dict[str, Any] = {"name": said.name, "namespace": project or None}
     own |= {"labels": said.labels or {}, "annotations": said.annotations or {}}
     target = {"apiVersion": API_VERSION, "kind": current.kind, "metadata": own, "spec": current.spec}
     return read_manifest(merge(target, patch), current.kind, project, said.name).complete()

@@ -53,7 +53,10 @@ def read_metadata(
     own_name, name_causes = ("", wrong) if prefix is not None else _name(given.get("name"), name, kind)
     namespace = given.get("namespace")
     if namespace not in (None, project):
-        causes.append(Cause("metadata.namespace", f"must be {project}, the project of the path"))
+        wanted = (
+            f"must be {project}, the project of the path" if project else f"is nothing that a {kind.name} has"
+        )
+        causes.append(Cause("metadata.namespace", wanted))
     labels, label_causes = _labels(given.get("labels"))
     annotations, annotation_causes = _annotations(given.get("annotations"))
     read = Metadata(

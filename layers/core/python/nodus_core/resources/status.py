@@ -12,6 +12,8 @@ def failure(code: int, refusal: Refusal) -> dict[str, Any]:
         details["name"] = refusal.name
     if refusal.kind is not None:
         details["kind"] = refusal.kind
+    if refusal.retry_after is not None:
+        details["retryAfterSeconds"] = refusal.retry_after
     if refusal.causes:
         details["causes"] = [
             {"reason": cause.reason, "message": cause.message, "field": cause.field}

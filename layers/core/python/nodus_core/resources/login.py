@@ -1,0 +1,56 @@
+"""A login by AWS identity: the body of `POST /apis/nodus.dev/v1/logins` (NODQ-98, docs/protocols.md §1)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from nodus_core.resources.durations import between
+from nodus_core.resources.fields import Label, Spec, Str, problem
+from nodus_core.resources.manifest import without_nulls
+from nodus_core.resources.refusals import refusal
+
+BODY = "Action=GetCallerIdentity&Version=2011-06-15"
+DEFAULT_TTL = "1h"
+LONGEST_HEADER = 8_192
+
+
+def _header(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise problem("must be printable ASCII characters in one line")
+    return value
+
+
+Header = Annotated[Str, Field(max_length=LONGEST_HEADER), AfterValidator(_header)]
+
+
+class SignedCall(Spec):
+    """A request to STS that the client has signed and not sent."""
+
+    method: Literal["POST"]
+    url: Annotated[Str, Field(max_length=256)]
+    headers: Annotated[dict[Annotated[Str, Field(max_length=64)], Header], Field(max_length=20)]
+    body: Literal["Action=GetCallerIdentity&Version=2011-06-15"]
+
+
+class LoginSpec(Spec):
+    """What the caller asks for."""
+
+    aws: SignedCall
+    organization: Label | None = None
+    ttl: Annotated[Str, AfterValidator(between("15m", "12h"))] | None = None
+
+
+class _Login(Spec):
+    api_version: Literal["nodus.dev/v1"]
+    kind: Literal["Login"]
+    metadata: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    spec: LoginSpec
+
+
+def read_login(body: Mapping[str, Any]) -> LoginSpec:
+    """The login in a request body. Raises `Refusal` naming every field that is not right."""
+    try:
+        return _Login.model_validate(without_nulls(dict(body))).spec
+    except ValidationError as error:
+        raise refusal(error, _Login, "Login", None, root="") from None
