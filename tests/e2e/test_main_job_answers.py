@@ -78,7 +78,7 @@ def test_an_answer_of_up_to_sixteen_megabytes_is_complete(
         if text == "🙂":
             assert tools == {
                 "turn-1.tool.run_command.1": (3 * 2**20, "Completed"),
-                "turn-1.tool.read_file.1": (3 * 2**20, "Completed"),
+                "turn-1.tool.read_file.2": (3 * 2**20, "Completed"),
             }
     finally:
         terminal.nodus("delete", f"agentrun/{name}")

@@ -129,6 +129,10 @@ class Ledger:
     resumed: list[float] = field(default_factory=list[float])
     """Seconds until a line whose worker was taken away was worked on again."""
 
+    def steps_done(self) -> int:
+        """Steps that were shown in a final state."""
+        return sum(len(run.seen) for run in list(self.runs))
+
     def taken(self) -> frozenset[str]:
         """Sandboxes that were taken away by a fault."""
         return frozenset(name for fault in self.faults for name in fault.sandboxes)

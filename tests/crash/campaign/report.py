@@ -74,6 +74,7 @@ def table(
             _seconds(statistics.median(ledger.resumed) if ledger.resumed else None),
         ),
         ("seconds to resume, most", _seconds(max(ledger.resumed, default=None))),
+        ("steps done", str(ledger.steps_done())),
         *_section("messages", _messages(ledger.runs)),
         ("runs parked, each checked", str(sum(run.parked for run in ledger.runs))),
         *_section("commands asked about", _asked(ledger.runs)),
