@@ -13,7 +13,7 @@ DEPLOYED_S ?= 690
 KILLS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs demo deploy test crash crash-tests bench coverage-spec check format clean
+.PHONY: help setup up down status logs demo deploy test crash crash-tests bench fuzz coverage-spec check format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ crash-tests: setup ## a kill at every commit point and of every process, each by
 
 bench: setup ## what a step costs, in time, billed operations and USD; BENCH="loop --json FILE" for parts
 	@PYTHONPATH=layers/core/python $(PY) -m tests.bench $(BENCH)
+
+fuzz: setup ## 5,000 generated calls to the API, judged by its own document (some ten minutes)
+	@NODUS_API_CASES=$(or $(CASES),70) $(PY) -m pytest -q -n 2 --timeout 3600 tests/property/test_api_schema.py
 
 coverage-spec: ## rows of the catalogues with a passing test; MISSING=1 lists those without
 	@$(PY) -m tests.catalogue.coverage $(if $(MISSING),--missing)

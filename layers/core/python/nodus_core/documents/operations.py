@@ -117,27 +117,26 @@ def operations() -> Iterator[Operation]:
 def of_kind(kind: Kind) -> Iterator[Operation]:
     """The calls that a kind has."""
     paths, own = _Paths(kind), name_of(kind.name)
+    one = f"{'an' if kind.name[0] in 'AEIOU' else 'a'} {kind.name}"
     shown, new = Answer("The object.", own), Answer("The new object.", own)
     page = Answer("A page, or changes where they are watched.", name_of(kind.list_name))
     gone = {200: Answer("It is gone.", STATUS), 202: Answer("It is going.", own)}
     body, patch = {JSON: own}, {APPLY: own, MERGE: own}
     yield paths.call("GET", "", "list", f"List or watch {kind.plural}", {200: page}, _READING)
-    yield paths.call("GET", ONE, "get", f"Read a {kind.name}", {200: shown})
-    yield paths.call("PUT", ONE, "put", f"Replace a {kind.name}", {200: shown}, _WRITING, body)
+    yield paths.call("GET", ONE, "get", f"Read {one}", {200: shown})
+    yield paths.call("PUT", ONE, "put", f"Replace {one}", {200: shown}, _WRITING, body)
     yield paths.call(
         "PATCH",
         ONE,
         "patch",
-        f"Apply or change a {kind.name}",
+        f"Apply or change {one}",
         {200: shown, 201: new},
         (*_WRITING, FORCE),
         patch,
     )
     if kind.is_made_here:
-        yield paths.call(
-            "POST", "", "post", f"Create a {kind.name}", {200: shown, 201: new}, (*_WRITING, KEY), body
-        )
-        yield paths.call("DELETE", ONE, "delete", f"Delete a {kind.name}", gone, (DRY_RUN,))
+        yield paths.call("POST", "", "post", f"Create {one}", {200: shown, 201: new}, (*_WRITING, KEY), body)
+        yield paths.call("DELETE", ONE, "delete", f"Delete {one}", gone, (DRY_RUN,))
 
 
 def below_runs() -> Iterator[Operation]:
