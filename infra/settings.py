@@ -10,6 +10,9 @@ from layers.deps.build import HOST, RUNNING
 
 MAIN_STAGE = "main"
 
+ACCOUNTS_KEY = "alias/aws/secretsmanager"
+"""The KMS key that AWS keeps for the Secrets Manager of each account; no right is needed to use it there."""
+
 RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365]
 Architecture = Literal["x86_64", "arm64"]
 
@@ -43,6 +46,8 @@ class Settings(BaseModel):
         throttle_burst: requests that each API admits at once above the steady rate.
         server_names: names of this deployment's API beside AWS's own, separated by commas (a custom domain, with
             `:PORT` where it is not 443): whoever logs in by AWS identity signs for the name that he uses.
+        secrets_key: the KMS key that encrypts the values of projects' Secrets: the account's own for Secrets Manager, or
+            the ARN of a key of yours, which must let this account use it. It counts for Secrets made from then on.
         key_rate: steady requests a second of a bearer key that names no rate of its own.
         key_burst: requests that such a key may make at once.
     """
@@ -65,6 +70,9 @@ class Settings(BaseModel):
     throttle_rate: Annotated[int, Field(ge=1)] = 500
     throttle_burst: Annotated[int, Field(ge=1)] = 1000
     server_names: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(:\d+)?(,[a-z0-9.-]+(:\d+)?)*)?$")] = ""
+    secrets_key: Annotated[
+        str, Field(pattern=rf"^({ACCOUNTS_KEY}|arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{{12}}:key/[\w-]+)$")
+    ] = ACCOUNTS_KEY
     key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
     key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
 

@@ -14,6 +14,7 @@ class Environment(BaseModel):
     payloads: str = Field(alias="NODUS_PAYLOADS", min_length=1)
     line_machine: str = Field(alias="NODUS_LINE_MACHINE", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)
+    secrets_key: str = Field(alias="NODUS_SECRETS_KEY", min_length=1)
     schedule_group: str = Field(alias="NODUS_SCHEDULE_GROUP", min_length=1)
     schedule_target: str = Field(alias="NODUS_SCHEDULE_TARGET", min_length=1)
     schedule_role: str = Field(alias="NODUS_SCHEDULE_ROLE", min_length=1)

@@ -27,11 +27,12 @@ from infra.constructs.permissions import (
     start_lines,
     use_journal,
     use_payloads,
+    use_secrets_key,
     write_secrets,
 )
 from infra.constructs.sandbox_cluster import SandboxCluster
 from infra.names import LINK_STAGE, SANDBOX_CONTAINER, Names
-from infra.settings import Settings
+from infra.settings import ACCOUNTS_KEY, Settings
 from infra.stacks.state import StateStack
 
 
@@ -105,6 +106,8 @@ class Functions(Construct):
         run_sandboxes(line, sandboxes)
         read_providers(line, state.providers)
         read_secrets(line, self._secrets_arn())
+        if self._settings.secrets_key != ACCOUNTS_KEY:
+            use_secrets_key(line, self._settings.secrets_key)
         return line
 
     def _api(self) -> NodusFunction:
@@ -116,6 +119,7 @@ class Functions(Construct):
             **self._secrets(),
             **self.schedules.environment,
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
+            "NODUS_SECRETS_KEY": self._settings.secrets_key,
             "NODUS_HTTP_API_ID": self._around.http_api.api.api_id,
             "NODUS_SERVER_NAMES": self._settings.server_names,
             "NODUS_KEY_RATE": str(self._settings.key_rate),
@@ -126,6 +130,8 @@ class Functions(Construct):
         use_payloads(api, self._around.state.payloads_arn, remove=True)
         start_lines(api, self.machine)
         write_secrets(api, self._secrets_arn())
+        if self._settings.secrets_key != ACCOUNTS_KEY:
+            use_secrets_key(api, self._settings.secrets_key, write=True)
         schedule_kicks(api, self.schedules)
         return api
 

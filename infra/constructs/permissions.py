@@ -1,5 +1,6 @@
 """What the functions may do, in words; one call adds one narrow statement to one function's role."""
 
+from aws_cdk import Stack
 from aws_cdk import aws_stepfunctions as sfn
 
 from infra.constructs.event_bus import EventBus
@@ -110,6 +111,13 @@ def write_secrets(function: NodusFunction, secrets_arn: str) -> None:
 def read_secrets(function: NodusFunction, secrets_arn: str) -> None:
     """Values of projects' Secrets, for the calls that are made with them."""
     function.allow("secretsmanager:GetSecretValue", on=[secrets_arn], because=_SECRETS)
+
+
+def use_secrets_key(function: NodusFunction, key_arn: str, *, write: bool = False) -> None:
+    """The key of the values of Secrets, where it is not the account's own: by way of Secrets Manager alone."""
+    actions = ("kms:Decrypt", *(("kms:GenerateDataKey",) if write else ()))
+    via = f"secretsmanager.{Stack.of(function).region}.{Stack.of(function).url_suffix}"
+    function.allow(*actions, on=[key_arn], when={"StringEquals": {"kms:ViaService": via}})
 
 
 def remove_secrets(function: NodusFunction, secrets_arn: str) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from tests.infra.synthesis import SYNTHESIS_TIMEOUT_S, Assembly, synthesize
 
+SECRETS_KEY = "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012"
+
 OTHER_SETTINGS = {
     "stage": "dev",
     "lineConcurrency": "0",
@@ -14,6 +16,10 @@ OTHER_SETTINGS = {
     "protect": "false",
     "imageBuild": "true",
     "sandboxImage": "public.ecr.aws/example/tools:1",
+    "secretsKey": SECRETS_KEY,
+    "serverNames": "api.example.com,api.example.org:8443",
+    "keyRate": "5",
+    "keyBurst": "7",
 }
 
 

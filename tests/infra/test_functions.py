@@ -168,3 +168,15 @@ def test_the_functions_that_callers_wait_for_can_be_kept_warm(other: Assembly, a
     integrations = other.service.of_type("AWS::ApiGatewayV2::Integration").values()
     assert all("Warm" in str(each["Properties"]["IntegrationUri"]) for each in integrations)
     assert not assembly.service.of_type("AWS::Lambda::Alias")
+
+
+def test_the_api_is_told_its_names_and_the_rate_of_keys(assembly: Assembly, other: Assembly) -> None:
+    told = [
+        made.service.function("api")["Properties"]["Environment"]["Variables"] for made in (assembly, other)
+    ]
+    names = ("NODUS_SERVER_NAMES", "NODUS_KEY_RATE", "NODUS_KEY_BURST")
+    assert [[variables[name] for name in names] for variables in told] == [
+        ["", "100", "200"],
+        ["api.example.com,api.example.org:8443", "5", "7"],
+    ]
+    assert all("Ref" in variables["NODUS_HTTP_API_ID"] for variables in told)

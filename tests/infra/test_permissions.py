@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.infra.conftest import SECRETS_KEY
 from tests.infra.synthesis import Assembly, Resource, as_list
 
 JOURNAL = {
@@ -190,3 +191,22 @@ def test_values_of_secrets_are_read_by_the_line_alone_and_lie_three_levels_deep(
         assert all(":secret:nodus/*/*/*" in resource for resource in below)
     readers = {name for name in ALLOWED if with_action(assembly, name, READ_VALUE)}
     assert readers == {"line"}
+
+
+@pytest.mark.req("NOD-465")
+def test_values_of_secrets_are_encrypted_by_a_key_that_the_stack_names(
+    assembly: Assembly, other: Assembly
+) -> None:
+    for made, key in ((assembly, "alias/aws/secretsmanager"), (other, SECRETS_KEY)):
+        variables = made.service.function("api")["Properties"]["Environment"]["Variables"]
+        assert variables["NODUS_SECRETS_KEY"] == key
+    rights: dict[str, set[str]] = {}
+    for name in ALLOWED:
+        for each in statements(other, name):
+            actions = {action for action in as_list(each["Action"]) if action.startswith("kms:")}
+            if actions:
+                rights[name] = actions
+                assert each["Resource"] == SECRETS_KEY
+                assert "secretsmanager." in str(each["Condition"]["StringEquals"]["kms:ViaService"])
+        assert not any("kms:" in str(each["Action"]) for each in statements(assembly, name))
+    assert rights == {"api": {"kms:Decrypt", "kms:GenerateDataKey"}, "line": {"kms:Decrypt"}}

@@ -36,6 +36,10 @@ def test_words_of_a_command_line_become_what_the_settings_mean() -> None:
         {"architecture": "mips"},
         {"alarmEmail": "nobody"},
         {"warm": "many"},
+        {"keyRate": "0"},
+        {"keyBurst": "10001"},
+        {"serverNames": "https://api.example.com"},
+        {"secretsKey": "alias/mine"},
         {"unheardOf": "1"},
     ],
 )

@@ -2,18 +2,23 @@
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import httpx2
 import pytest
 import yaml
+from botocore.credentials import Credentials
 
 from localstack.tenant import admin
 from localstack.testing import TestCloud
 from tests.integration.waiting import until
+from tests.unit.access.signing import signed
 
 # A first call of a function starts its process: seconds on a busy machine.
 pytestmark = pytest.mark.timeout(240)
@@ -142,9 +147,9 @@ REFUSED: list[tuple[tuple[str, str, Any, str], int, str]] = [
     (("POST", "agentruns", manifest("AgentRun", "x", {"agent": "x", "input": "y"}), JSON), 404, "NotFound"),
     (("GET", "agents?limit=501", None, ""), 400, "BadRequest"),
     (("GET", "agents/no%2Fsuch", None, ""), 404, "NotFound"),
-    (("GET", "agents/..%2Fagents", None, ""), 404, "NotFound"),
     (("GET", "widgets", None, ""), 404, "NotFound"),
-    (("PUT", "agents/rest-agent", "{}", JSON), 404, "NotFound"),
+    (("PUT", "agents/rest-agent", "{}", JSON), 422, "Invalid"),
+    (("PUT", "agents", "{}", JSON), 405, "MethodNotAllowed"),
 ]
 
 
@@ -261,3 +266,64 @@ def test_lists_are_paged(rest: Rest) -> None:
         address = f"agents?limit=2&continue={more}" if more else ""
     assert names == sorted(names)
     assert {f"page-{number}" for number in range(5)} <= set(names)
+
+
+@pytest.mark.req("NODQ-98")
+def test_an_aws_identity_logs_in_by_a_signed_request(rest: Rest) -> None:
+    cloud = rest.cloud.cloud
+    clients = cloud.client_arguments()
+    role = f"dev-{secrets.token_hex(4)}"
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    arn = boto3.client("iam", **clients).create_role(RoleName=role, AssumeRolePolicyDocument=policy)["Role"][
+        "Arn"
+    ]
+    session = boto3.client("sts", **clients).assume_role(RoleArn=arn, RoleSessionName="alice")["Credentials"]
+    credentials = Credentials(session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"])
+
+    def log_in(server: str) -> httpx2.Response:
+        aws = signed(
+            datetime.now(UTC),
+            server,
+            url=f"{cloud.endpoint}/",
+            credentials=credentials,
+            region=cloud.region,
+        )
+        body = {"apiVersion": "nodus.dev/v1", "kind": "Login", "spec": {"aws": aws, "ttl": "15m"}}
+        return httpx2.post(f"{rest.server}/apis/nodus.dev/v1/logins", json=body, timeout=60)
+
+    here = urlsplit(rest.server).netloc
+    assert log_in(here).json()["reason"] == "Forbidden"
+    wanted = {
+        "organization": "default",
+        "arn": arn,
+        "projects": [rest.project],
+        "permissions": ["agents:read"],
+    }
+    admin(cloud, operation="MapIdentity", **wanted)
+    assert log_in("elsewhere.example").json()["reason"] == "Unauthorized"
+    granted = log_in(here)
+    assert granted.status_code == 201, granted.text
+    token = granted.json()["status"]["token"]
+    assert rest.call("GET", "agents", token=token).status_code == 200
+    assert rest.call("GET", "agentruns", token=token).status_code == 403
+
+
+@pytest.mark.req("NOD-467")
+def test_a_key_is_limited_across_the_functions_processes(rest: Rest) -> None:
+    name = f"slow-{secrets.token_hex(4)}"
+    spec = {"role": "viewer", "projects": [rest.project], "rateLimit": {"requestsPerSecond": 1, "burst": 4}}
+    made = httpx2.post(
+        f"{rest.server}/apis/nodus.dev/v1/apikeys",
+        json=manifest("ApiKey", name, spec),
+        headers={"Authorization": f"Bearer {rest.token}"},
+        timeout=60,
+    )
+    token = made.json()["status"]["token"]
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as callers:
+        answers = list(callers.map(lambda _: rest.call("GET", "agents", token=token), range(24)))
+    passed = sum(answer.status_code == 200 for answer in answers)
+    assert 4 <= passed <= 4 + (time.monotonic() - began) + 1
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert (refused.json()["reason"], refused.headers["retry-after"]) == ("TooManyRequests", "1")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.stub import ANY
 from nodus_core.aws.vault import SecretsManagerVault
 from nodus_core.journal.vault import ValueGone, VaultPlace
 from nodus_core.kernel.errors import RetryableError, TerminalError
@@ -68,3 +69,15 @@ def test_a_value_of_another_shape_is_not_shown(moto: Callable[..., Any]) -> None
         SecretsManagerVault(client, "nodus").read(PLACE, version)
     assert "plum-9f31" not in str(raised.value)
     assert raised.value.__context__ is None or raised.value.__suppress_context__
+
+
+@pytest.mark.req("NOD-465")
+@pytest.mark.parametrize("key", ["alias/aws/secretsmanager", "arn:aws:kms:eu-central-1:123456789012:key/k"])
+def test_values_are_encrypted_by_the_key_that_is_named(stub: Callable[[str], Any], key: str) -> None:
+    client, answers = stub("secretsmanager")
+    answers.add_response(
+        "create_secret",
+        {"VersionId": "v" * 32},
+        {"Name": NAME, "Description": ANY, "SecretString": ANY, "KmsKeyId": key},
+    )
+    SecretsManagerVault(client, "nodus", key).create(PLACE, {"A": "one"})

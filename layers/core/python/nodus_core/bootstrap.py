@@ -68,9 +68,10 @@ class Core:
     @cached_property
     def vault(self) -> Vault:
         from nodus_core.aws.clients import secretsmanager
-        from nodus_core.aws.vault import SecretsManagerVault
+        from nodus_core.aws.vault import ACCOUNTS_KEY, SecretsManagerVault
 
-        return SecretsManagerVault(secretsmanager(), self.environment["NODUS_SECRETS"])
+        key = self.environment.get("NODUS_SECRETS_KEY", ACCOUNTS_KEY)  # only those that make Secrets have it
+        return SecretsManagerVault(secretsmanager(), self.environment["NODUS_SECRETS"], key)
 
     @cached_property
     def key_rate(self) -> Rate:

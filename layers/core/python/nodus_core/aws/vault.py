@@ -14,16 +14,20 @@ from nodus_core.aws.failures import code_of, translated
 from nodus_core.journal.vault import ValueGone, VaultPlace
 from nodus_core.kernel.errors import TerminalError
 
+ACCOUNTS_KEY = "alias/aws/secretsmanager"
+"""The KMS key that AWS keeps for the Secrets Manager of each account."""
+
 _GONE = frozenset({"ResourceNotFoundException", "InvalidRequestException"})
 """There is no such secret or version, or the secret is marked for deletion."""
 
 
 class SecretsManagerVault:
-    """`Vault` below one prefix. `client` is botocore's for Secrets Manager."""
+    """`Vault` below one prefix. `client` is botocore's for Secrets Manager, `key` the KMS key of what is new."""
 
-    def __init__(self, client: Any, prefix: str) -> None:
+    def __init__(self, client: Any, prefix: str, key: str = ACCOUNTS_KEY) -> None:
         self._client = client
         self._prefix = prefix
+        self._key = key
 
     def create(self, place: VaultPlace, values: Mapping[str, str]) -> str:
         with translated(f"storing the values of Secret {place.uid}"):
@@ -31,6 +35,7 @@ class SecretsManagerVault:
                 Name=self._name(place),
                 Description=f"Nodus: a Secret of project {place.project}",
                 SecretString=_text(values),
+                KmsKeyId=self._key,
             )
         return str(answer["VersionId"])
 
