@@ -122,7 +122,9 @@ class Operations:
     def over(cls, shelf: Shelf, ids: Ids) -> Self:
         journal, clock = shelf.journal, shelf.clock
         return cls(
-            Directory.over(shelf, ids), Credits(journal.accounts, clock), Templates(journal, clock, ids)
+            Directory.over(shelf, ids),
+            Credits(journal.accounts, journal.ledger, clock),
+            Templates(journal, clock, ids),
         )
 
     def perform(self, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def test_a_closed_account_pays_no_more_and_goes_when_nothing_is_held(journal: Jo
 @pytest.mark.req("NODQ-99")
 def test_credits_grow_once_for_each_request(journal: Journal) -> None:
     Access(journal.writer).create_organization(Organization("acme", NOW))
-    credit = Credits(journal.accounts, FakeClock())
+    credit = Credits(journal.accounts, journal.ledger, FakeClock())
     assert credit.show("acme") == {"unlimited": True}
     for key in ("k1", "k1", "k2"):
         credit.add("acme", "1.50", key)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from model_servers import Scripted, dripping_server, scripted_server
+from nodus_core.conversations.backoff import MOST_ATTEMPTS
 from nodus_core.conversations.context import Context, ModelChoice
-from nodus_core.conversations.rounds import MOST_ATTEMPTS
 from nodus_core.inference import ModelOutcomeUnknown, ModelReply, ModelRequest, Target, UserMessage, Wire
 from nodus_core.inference.target import Prices
 from nodus_core.inference.wires import BadJson, decode_reply, encode_request

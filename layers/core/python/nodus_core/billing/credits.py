@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from nodus_core.billing import balance
-from nodus_core.journal.accounts import Accounts, Entry, credits_id
+from nodus_core.journal.accounts import Accounts, credits_id
+from nodus_core.journal.ledger import Entry, Ledger
 from nodus_core.journal.ports import Clock
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
 from nodus_core.kernel.money import CREDITS, Account
@@ -31,6 +32,7 @@ class Credits:
     organization, `Conflict` after too many lost races."""
 
     accounts: Accounts
+    ledger: Ledger
     clock: Clock
 
     def show(self, org: str) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class Credits:
             raise _invalid("requestKey", f"must be 1 to {LONGEST_KEY} printable characters")
         name = credits_id(org)
         for _ in range(MOST_TRIES):
-            made = self.accounts.entry(name, request_key)
+            made = self.ledger.entry(name, request_key)
             if made is not None:
                 _check_same(made, meaning)
                 return self.show(org)
@@ -76,9 +78,9 @@ class Credits:
             entry = Entry(name, request_key, change, now, meaning)
             try:
                 if amount:
-                    self.accounts.put_in(account, opened(org, change), entry, now)
+                    self.ledger.put_in(account, opened(org, change), entry, now)
                 else:
-                    self.accounts.end_credits(account, entry, org, now)
+                    self.ledger.end(account, entry, org, now)
             except ConditionFailed as lost:
                 if not lost.current.get(2, {"there": True}):
                     raise _no_organization(org) from None

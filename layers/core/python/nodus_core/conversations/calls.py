@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodus_core.conversations import commands, funding, resumption, rounds
+from nodus_core.conversations import backoff, commands, funding, requests, resumption
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
 from nodus_core.conversations.session import Session
@@ -64,7 +64,7 @@ def planned(session: Session, parent: Task, reply: ModelReply, *, was_cut: bool)
 def place(session: Session, calls: Sequence[PlannedCall]) -> None:
     """Begins calls of the last message that have not begun; without a sandbox they are refused."""
     key = ids.round_key(session.open_run.rounds)
-    parent, message = session.tasks[key], rounds.transcript(session).replies[key]
+    parent, message = session.tasks[key], requests.transcript(session).replies[key]
     was_cut = parent.result is not None and parent.result.error == CUT
     refused, begun, rows = _tasks(session, parent, tuple(calls[:BEGUN_AT_ONCE]), message, was_cut=was_cut)
     session.record(Changes(settled=refused, begun=begun, commands=rows))
@@ -124,7 +124,7 @@ def hear(session: Session) -> None:
     ]
     if not settled or len(settled) < len(last.calls):
         return
-    transcript = rounds.transcript(session)
+    transcript = requests.transcript(session)
     texts = [session.text(task.result.text) if task.result and task.result.text else "" for task in settled]
     transcript.add_results(tool_results(transcript.replies[key].calls, settled, texts))
 
@@ -139,9 +139,9 @@ def settle(session: Session, settled: tuple[Task, ...]) -> None:
         return
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
-    claim = rounds.round_claim(session, after.round, rounds.sealed(session, after.round))
+    claim = requests.round_claim(session, after.round, requests.sealed(session, after.round))
     # What this invocation has no time to make, it does not claim: the next one would take it for made.
-    in_time = session.remaining() >= rounds.CALL_TIME_S
+    in_time = session.remaining() >= backoff.CALL_TIME_S
     begun = (claim,) if in_time and funding.is_secured(session, claim.reserved or ZERO) else ()
     session.record(Changes(settled=settled, begun=begun))
 

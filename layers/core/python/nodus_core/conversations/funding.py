@@ -10,8 +10,8 @@ from decimal import Decimal
 
 from nodus_core.billing.slices import lacking, slice_for
 from nodus_core.conversations.ports import Directive
+from nodus_core.conversations.resting import give_back, rest, wait_until
 from nodus_core.conversations.session import BUDGET_BLOCKED, NO_CREDITS, Session
-from nodus_core.conversations.turns import give_back, rest, wait_until
 from nodus_core.kernel.decisions import Rest
 from nodus_core.kernel.money import BUDGET, ZERO, Account, Purse
 from nodus_core.kernel.objects import Run

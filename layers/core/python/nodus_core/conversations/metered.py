@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from nodus_core.billing import compute
 from nodus_core.billing.compute import Lacking
+from nodus_core.conversations.resting import give_back
 from nodus_core.conversations.session import Session
-from nodus_core.conversations.turns import give_back
 from nodus_core.journal.meters import moves
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection

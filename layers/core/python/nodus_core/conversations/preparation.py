@@ -8,8 +8,8 @@ from nodus_core.billing.compute import Lacking
 from nodus_core.conversations import commands, metered
 from nodus_core.conversations.funding import wait_for
 from nodus_core.conversations.ports import Directive
+from nodus_core.conversations.resting import rest_until_due, wait_until
 from nodus_core.conversations.session import Session
-from nodus_core.conversations.turns import rest_until_due, wait_until
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection

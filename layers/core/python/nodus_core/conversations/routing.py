@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from nodus_core.conversations import cooling, funding, rounds
+from nodus_core.conversations import backoff, cooling, endings, funding, requests
 from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.selection import Selection
@@ -35,17 +35,17 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
     try:
         families = session.ports.models.families(session.context.model)
     except ModelNotOffered as error:
-        rounds.fail(session, task or _task(session, ZERO, None), NOT_OFFERED, str(error), ZERO)
+        endings.fail(session, task or _task(session, ZERO, None), NOT_OFFERED, str(error), ZERO)
         return None
     only = routing.settled(families)
     if only is not None and task is None:
         _settle(session, _task(session, ZERO, None), only)
         return None
-    if session.remaining() < rounds.CALL_TIME_S:
+    if session.remaining() < backoff.CALL_TIME_S:
         return AGAIN
     request = _request(session, families)
     if task is None:
-        task = _task(session, rounds.reserve(session, request), request.target.shown_name)
+        task = _task(session, requests.reserve(session, request), request.target.shown_name)
         blocked = funding.secure(session, task.reserved or ZERO)
         if blocked is not None:
             return blocked
@@ -53,7 +53,7 @@ def choose_model(session: Session, task: Task | None) -> Directive | None:
     elif task.key not in session.fresh:
         task = session.retake(task, resent=task.claim is not None)
     # A reply that no worker lives to record must not be asked for without end.
-    if task.attempt > rounds.MOST_ATTEMPTS:
+    if task.attempt > backoff.MOST_ATTEMPTS:
         _settle(session, task, routing.fallback(families))
         return None
     done, reply = _ask_router(session, task, request)
@@ -79,7 +79,7 @@ def _task(session: Session, reserved: Decimal | None, model: str | None) -> Task
 
 
 def _request(session: Session, families: Sequence[Family]) -> ModelRequest:
-    prompt = rounds.transcript(session).messages[-1]
+    prompt = requests.transcript(session).messages[-1]
     text = prompt.text if isinstance(prompt, UserMessage) else ""
     prefix = f"call_{session.open_run.turn}_route_"
     return routing.routing_request(text, families, session.ports.models.router(), prefix)
@@ -100,7 +100,7 @@ def _ask_router(session: Session, task: Task, request: ModelRequest) -> tuple[Ta
         return replace(task, cost=None if may_have_run else ZERO), None
     if reply is None:
         return replace(task, cost=None), None  # stopped: it is settled as canceled
-    return rounds.settled_call(session, task, request, reply), reply
+    return endings.settled_call(session, task, request, reply), reply
 
 
 def _settle(session: Session, task: Task, choice: routing.Choice) -> None:
@@ -116,4 +116,4 @@ def _settle(session: Session, task: Task, choice: routing.Choice) -> None:
     try:
         session.record(Changes(settled=(done,), selection=selection))
     except ConditionFailed:
-        rounds.cut_reply(session, done)
+        endings.cut_reply(session, done)

@@ -1,28 +1,23 @@
 """Opening and finishing turns, and what follows when a conversation takes no more input."""
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
 
+from nodus_core.conversations import resting
 from nodus_core.conversations.commands import end_task, probe
-from nodus_core.conversations.ports import DONE, REST, Directive
+from nodus_core.conversations.ports import DONE, Directive
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.unread import with_undelivered
-from nodus_core.conversations.unresolved import unresolved
 from nodus_core.inference.errors import ModelNotOffered
-from nodus_core.journal.lines import LEASE
-from nodus_core.journal.store import Operation
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import JOURNAL_FULL, MOST_SANDBOXES, NOT_OFFERED, OUTPUT_LIMIT, SANDBOX_LOST
-from nodus_core.kernel.decisions import FinishTurn, OpenTurn, Rest
+from nodus_core.kernel.decisions import FinishTurn, OpenTurn
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
-from nodus_core.kernel.stopping import next_look
 from nodus_core.kernel.text import cut, preview
 
 log = logging.getLogger(__name__)
@@ -30,35 +25,11 @@ log = logging.getLogger(__name__)
 PROMPT_PREVIEW = 1024
 """Bytes of a turn's prompt in `status.turns` (NODQ-24)."""
 
-MESSAGE_LIMIT = 1024
-"""Bytes of a failed step's text in `status.message`."""
-
 RELEASE_WAIT_S = 5.0
 """Seconds that a worker waits for a sandbox's task to end before it lets the line go."""
 
 RELEASE_LOOK_S = 15.0
 """Seconds until it is looked at again; the event of the task's end may come first."""
-
-WAITS = {
-    "MessageWait": "The run waits for a message.",
-    "NeedsResolution": (
-        "What became of a step is not known, and it is not repeated. Look at `unresolved`, find out, and say it: "
-        "nodus agentrun resolve NAME STEP --happened or --did-not-happen (POST …/resolution). Or cancel the run."
-    ),
-    "MaxCostReached": (
-        "The next model call does not fit under the run's cost cap. Cancel the run and start a new one with a "
-        "higher perRunMaxCostUSD."
-    ),
-    "BudgetBlocked": (
-        "The next step does not fit under what is left of a Budget of this project. Raise its limitUSD (`nodus get "
-        "budgets` shows it); the run then goes on by itself."
-    ),
-    "InsufficientCredits": (
-        "The organization's credits do not cover the next model call. The run goes on by itself when credits are "
-        "added."
-    ),
-}
-
 
 ENDS = {
     JOURNAL_FULL: "The run has as many steps as one run may have. Start a new run for what is left to do.",
@@ -128,7 +99,7 @@ def _configured(session: Session) -> str | None:
 
 def finish_turn(session: Session, decision: FinishTurn) -> None:
     """The turn gets its answer, or the reason why it has none; its run settles, and holds no money any more."""
-    give_back(session)
+    resting.give_back(session)
     head, run, now = session.conversation, session.open_run, session.ports.clock.now()
     last = session.tasks.get(ids.round_key(run.rounds))
     answer = last.result.text if last and last.result and decision.state is TurnState.COMPLETED else None
@@ -170,7 +141,7 @@ def _failure(session: Session, reason: str | None) -> str | None:
     if last.result is None or last.result.text is None:
         return None
     (text,) = session.ports.payloads.with_heads(session.scope, [last.result.text])
-    return preview(text, MESSAGE_LIMIT)
+    return preview(text, resting.MESSAGE_LIMIT)
 
 
 def _not_offered(session: Session) -> str:
@@ -179,7 +150,7 @@ def _not_offered(session: Session) -> str:
     try:
         session.ports.models.target(model, None)
     except ModelNotOffered as error:
-        return cut(str(error), MESSAGE_LIMIT)
+        return cut(str(error), resting.MESSAGE_LIMIT)
     return f"Model {model.name!r} was not offered when the turn began, and is now. Start a new run."
 
 
@@ -215,7 +186,7 @@ def let_go(session: Session, sandbox: Sandbox, reason: str) -> Directive | None:
         end_task(session, sandbox, reason)
     gone = _gone(session, sandbox.id)
     if gone is None:
-        return wait_until(session, RELEASE_LOOK_S)
+        return resting.wait_until(session, RELEASE_LOOK_S)
     session.sandbox = gone
     return None
 
@@ -254,59 +225,3 @@ def close(session: Session) -> Directive:
     # Over exactly this version: a deletion that is marked in between is seen before the line lets go.
     ports.journal.turns.close(session.fence, head, now, session.projected(status, over=obj.version))
     return DONE
-
-
-def rest(session: Session, decision: Rest, more: Iterable[Operation] = ()) -> Directive | None:
-    """Lets the line go until something from outside moves it on; shows what it waits for.
-
-    `more` goes into the same commit: what makes that something find the line.
-    """
-    operations = tuple(more)
-    if not operations:
-        give_back(session)
-    status = session.object.status
-    left = unresolved(session.ports.journal, session.run) if session.run else None
-    shown = projection.waiting(status, decision.reason, WAITS.get(decision.reason, decision.reason), left)
-    if session.sandbox is not None and session.sandbox.state is SandboxState.GONE:
-        shown = projection.without_sandbox(shown)
-    if shown != status:
-        operations = (*operations, *session.projected(shown))
-    look = session.next_look(None)
-    session.ports.journal.lines.rest(session.fence, session.conversation, look, *operations)
-    return REST
-
-
-def rest_until_due(session: Session, seconds: float) -> Directive:
-    """Lets the line go; the sweeper looks at it after `seconds` if no kick has come."""
-    give_back(session)
-    due = session.ports.clock.now() + timedelta(seconds=seconds)
-    session.ports.journal.lines.rest(session.fence, session.conversation, session.next_look(due))
-    return REST
-
-
-def wait_until(session: Session, seconds: float) -> Directive:
-    """Lets the line go; its execution looks again after `seconds`, or the sweeper if that has died.
-
-    It looks at its deadline, if that comes first. A kick in between starts another execution, and this one ends when
-    it wakes under its old generation.
-    """
-    give_back(session)
-    head = session.conversation
-    own = session.ports.clock.now() + timedelta(seconds=seconds)
-    at = session.next_look(own) or own
-    session.ports.journal.lines.rest(session.fence, head, at + LEASE)
-    return Directive("soon", next_look(head, at))
-
-
-def give_back(session: Session) -> None:
-    """What the run holds of budgets and credits and has not reserved goes back; what it has spent is booked there.
-
-    So a run that waits or has ended locks nothing up. Where it waits for money, it waits no more.
-    """
-    run = session.run
-    if run is None or run.purse is None or not (run.purse.left or run.purse.due or run.purse.waits):
-        return
-    accounts, purse = session.ports.journal.accounts, run.purse
-    names = sorted({*purse.payers, purse.waits or ""} - {""})
-    found = [account for account in accounts.accounts(names) if account is not None]
-    session.run = accounts.give_back(session.fence, run, found, session.ports.clock.now())

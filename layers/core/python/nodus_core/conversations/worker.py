@@ -9,6 +9,7 @@ from nodus_core.conversations import (
     calls,
     metered,
     preparation,
+    resting,
     resumption,
     rounds,
     routing,
@@ -206,4 +207,4 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
         case to.Close():
             return turns.close(session)
         case to.Rest():
-            return turns.rest(session, decision)
+            return resting.rest(session, decision)

@@ -8,7 +8,7 @@ Each moves both sides in one transaction, so that no slice is handed over twice 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -19,8 +19,6 @@ from nodus_core.journal.keys import (
     account_key,
     account_partition,
     budgets_key,
-    entry_key,
-    organization_key,
     run_key,
     waiter_key,
 )
@@ -29,7 +27,6 @@ from nodus_core.journal.store import (
     Absent,
     AtLeast,
     Below,
-    Check,
     Condition,
     Delete,
     Equals,
@@ -46,17 +43,6 @@ from nodus_core.kernel.objects import Run
 
 MOST_BUDGETS = 10
 """Budgets of one project: all of them are in every commit that moves money."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A line of an account's ledger: what an operator's request put in, and what the request said."""
-
-    account: str
-    key: str
-    amount: Decimal
-    at: datetime
-    meaning: str = ""
 
 
 class Accounts:
@@ -190,47 +176,6 @@ class Accounts:
         """A closed account of which nobody holds anything. Condition: it is as it was read."""
         settled = both(Equals("closed", True), Equals("bell", account.bell), Equals("held", 0))
         self._writer.commit("remove-account", Delete(account_key(account.id), when=settled))
-
-    # --- credits ---
-
-    def put_in(self, account: Account | None, opened: Account, entry: Entry, now: datetime) -> None:
-        """An organization's credits change by an entry of the ledger; the first one opens the account.
-
-        `account` is the one as read, `opened` the new one where there is none. Condition, by position: nothing
-        of the account has moved; the entry's key is new; the organization exists.
-        """
-        move: Operation = Put(stored(account_key(opened.id), opened), when=Absent())
-        if account is not None:
-            same = both(Equals("available", account.available), Equals("limit", account.limit))
-            move = freed(account, {"limit": entry.amount, "available": entry.amount}, now, same)
-            move = replace(move, assign={**move.assign, "closed": False})
-        self._writer.commit(
-            "put-in",
-            move,
-            Put(stored(entry_key(entry.account, entry.key), entry), when=Absent()),
-            Check(organization_key(opened.org), Present()),
-        )
-
-    def end_credits(self, account: Account | None, entry: Entry, org: str, now: datetime) -> None:
-        """An organization's credits are unlimited from now on, by an entry of the ledger.
-
-        `account` is the one as read. Condition, by position: they are limited, or not, as it says; the entry's
-        key is new; the organization exists.
-        """
-        end: Operation = Check(account_key(entry.account), Absent())
-        if account is not None:
-            as_read = Check(account_key(account.id), Equals("closed", True))
-            end = as_read if account.closed else closed(account, now)
-        self._writer.commit(
-            "end-credits",
-            end,
-            Put(stored(entry_key(entry.account, entry.key), entry), when=Absent()),
-            Check(organization_key(org), Present()),
-        )
-
-    def entry(self, account: str, key: str) -> Entry | None:
-        row = self._writer.store.get([entry_key(account, key)])[0]
-        return None if row is None else from_row(Entry, row)
 
 
 def credits_id(org: str) -> str:

@@ -11,6 +11,7 @@ from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
 from nodus_core.journal.inputs import Inputs
 from nodus_core.journal.keeping import Keeping
+from nodus_core.journal.ledger import Ledger
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
 from nodus_core.journal.meters import Meters
@@ -60,6 +61,7 @@ class Journal:
         self.coolings = Coolings(writer)
         self.loose_values = LooseValues(writer)
         self.accounts = Accounts(writer)
+        self.ledger = Ledger(writer)
         self.meters = Meters(writer)
 
     # --- resources ---
