@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from nodus_core.journal.payloads import Scope
 
 from tests.unit.api.rest import Rest, manifest
 
@@ -238,3 +239,15 @@ def test_a_write_refuses_parameters_that_it_would_ignore(rest: Rest) -> None:
     assert rest.call("POST", "agents", body, query={"propagationPolicy": "Orphan"}).code == 400
     assert rest.commits == stored
     assert rest.call("POST", "agents", body, query={"fieldManager": "kubectl-create"}).code == 201
+
+
+def test_a_deletion_that_is_committed_is_answered_so_whatever_its_texts_do(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(scope: Scope) -> None:
+        raise KeyError("nobody has thought of this")
+
+    rest.agent(system="long " * 2000)
+    monkeypatch.setattr(rest.world.payloads, "delete_scope", refuse)
+    assert rest.call("DELETE", "agents/hello-agent").code == 200
+    assert rest.get("agents/hello-agent").code == 404

@@ -191,6 +191,7 @@ class SickVault(MemoryVault):
     """Keeps and removes nothing while it is sick."""
 
     sick = True
+    fault: Exception = RetryableError("no answer")
 
     def create(self, place: VaultPlace, values: Mapping[str, str]) -> str:
         version = super().create(place, values)
@@ -200,7 +201,7 @@ class SickVault(MemoryVault):
 
     def remove(self, place: VaultPlace) -> None:
         if self.sick:
-            raise RetryableError("no answer")
+            raise self.fault
         super().remove(place)
 
 
@@ -221,8 +222,10 @@ def test_values_whose_secret_never_came_to_be_are_removed_by_the_sweeper() -> No
     assert sweep(rest).reclaimed == 0
 
 
-def test_values_that_could_not_be_removed_follow_their_secret_later() -> None:
+@pytest.mark.parametrize("fault", [RetryableError("no answer"), KeyError("nobody has thought of this")])
+def test_values_that_could_not_be_removed_follow_their_secret_later(fault: Exception) -> None:
     vault = SickVault()
+    vault.fault = fault
     vault.sick = False
     rest = Rest(vault=vault)
     apply(rest, KEY=CANARY)

@@ -126,6 +126,33 @@ def test_a_worker_that_comes_too_early_makes_no_call_and_uses_up_no_attempt() ->
 
 
 @pytest.mark.req("FLD-04", "INV-16")
+def test_a_message_during_the_wait_for_a_provider_uses_up_no_try() -> None:
+    world = World(plays([ModelUnavailable("come later", 600.0)]))
+    world.admit(context=CONTEXT, keep_alive=True)
+    assert step(world).next == "soon"
+    before = world.clock.now()
+    while world.executions.waiting:
+        world.executions.waiting.pop()
+    for number in range(12):
+        world.say(f"and {number}", key=f"key-{number}")
+        while world.executions.waiting:
+            directive = step(world, world.executions.waiting.pop(0)[1])
+            assert directive.next == "soon"
+            assert directive.at is not None
+            assert directive.at >= before + timedelta(seconds=600)
+        world.clock.advance(10)
+    assert len(world.models.requests) == 1
+    assert status(world)["reason"] == "ModelUnavailable"
+    assert world.outside.tasks("conv-1", ["r1"])["r1"].attempt == 1
+    world.models.script = lambda request, number: says("hi")
+    world.clock.advance(600)
+    world.kicks.kick("conv")
+    step(world, world.executions.waiting.pop(0)[1])
+    assert world.outside.tasks("conv-1", ["r1"])["r1"].attempt == 2
+    assert status(world)["turns"][0]["phase"] == "Succeeded"
+
+
+@pytest.mark.req("FLD-04", "INV-16")
 def test_a_call_that_others_keep_waiting_is_given_up_after_an_hour() -> None:
     world = World(plays([]))
     world.admit(context=CONTEXT)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
 
 from nodus_core.kernel.errors import RetryableError, TerminalError
 
@@ -49,5 +50,9 @@ def translated(what: str, unavailable: type[RetryableError] = RetryableError) ->
         raise TerminalError(f"{what} was refused: {error}") from error
     except (HTTPClientError, ConnectionError) as error:
         raise unavailable(f"{what}: no answer: {error}") from error
+    except (
+        ResponseParserError
+    ) as error:  # not among botocore's own: a proxy's page in place of the service's answer
+        raise unavailable(f"{what}: an answer that cannot be read: {error}") from error
     except BotoCoreError as error:
         raise TerminalError(f"{what} could not be asked: {error}") from error

@@ -62,6 +62,17 @@ def wait_for_model(
     )
 
 
+def early(session: Session, task: Task) -> Directive | None:
+    """Lets the line rest on when something else, as a message, has woken it before the call's time: that is no try.
+
+    None: the time has come.
+    """
+    if task.not_before is None:
+        return None
+    left = (task.not_before - session.ports.clock.now()).total_seconds()
+    return wait_until(session, left) if left > 0 else None
+
+
 def _delay(task: Task, error: ModelUnavailable | ModelOutcomeUnknown) -> float:
     """Seconds that the provider named, else ever more of them."""
     if isinstance(error, ModelUnavailable) and error.retry_after is not None:
@@ -95,9 +106,9 @@ def hold(session: Session, task: Task, seconds: float) -> Directive | None:
 
 def _let_go(session: Session, task: Task, delay: float, why: str) -> Directive | None:
     """Waits without a worker; the run shows for what, and until when."""
-    until = stamp(session.ports.clock.now() + timedelta(seconds=delay))
-    message = f"The model is asked again at {until}. {cut(why, MESSAGE_LIMIT)}"
-    session.let_go(task, projection.held_up(session.object.status, UNAVAILABLE, message))
+    until = session.ports.clock.now() + timedelta(seconds=delay)
+    message = f"The model is asked again at {stamp(until)}. {cut(why, MESSAGE_LIMIT)}"
+    session.let_go(task, projection.held_up(session.object.status, UNAVAILABLE, message), until)
     return wait_until(session, delay)
 
 

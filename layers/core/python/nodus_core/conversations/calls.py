@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodus_core.conversations import backoff, commands, funding, requests, resumption
+from nodus_core.conversations import backoff, commands, cooling, funding, requests, resumption
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
-from nodus_core.conversations.session import Session
+from nodus_core.conversations.session import Prepared, Session
 from nodus_core.conversations.transcript import tool_results
 from nodus_core.inference.exchange import AssistantMessage, ModelReply, ToolCall
 from nodus_core.journal.steps import Changes
+from nodus_core.journal.terms import Terms
 from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT, is_up, room
 from nodus_core.kernel.decisions import Ask
@@ -75,14 +76,14 @@ def place(session: Session, calls: Sequence[PlannedCall]) -> None:
 
 def watch(session: Session, tasks: Sequence[Task]) -> Directive | None:
     """Waits for running calls; settles what has ended, and claims the next round with the last of them."""
-    news = commands.wait_for(session, tasks)
+    news = commands.wait_for(session, tasks, cooling.place(session))
     if news.outcomes:
         settled = tuple(
             commands.settled(session, task, news.outcomes[task.key])
             for task in tasks
             if task.key in news.outcomes
         )
-        settle(session, settled)
+        settle(session, settled, news.terms)
         return None
     if news.stopped:
         return None
@@ -129,8 +130,11 @@ def hear(session: Session) -> None:
     transcript.add_results(tool_results(transcript.replies[key].calls, settled, texts))
 
 
-def settle(session: Session, settled: tuple[Task, ...]) -> None:
-    """Records results; when the next thing is a model round, its claim goes into the same commit."""
+def settle(session: Session, settled: tuple[Task, ...], terms: Terms | None = None) -> None:
+    """Records results; when the next thing is a model round, its claim goes into the same commit.
+
+    `terms` are what the look that found the results has said of the next model call.
+    """
     after = session.decide_after(settled)
     if not isinstance(after, Ask) or after.task is not None:
         session.record(Changes(settled=settled))
@@ -139,11 +143,15 @@ def settle(session: Session, settled: tuple[Task, ...]) -> None:
         return
     session.tasks = {**session.tasks, **{task.key: task for task in settled}}
     hear(session)
-    claim = requests.round_claim(session, after.round, requests.sealed(session, after.round))
+    request = requests.sealed(session, after.round)
+    claim = requests.round_claim(session, after.round, request)
     # What this invocation has no time to make, it does not claim: the next one would take it for made.
     in_time = session.remaining() >= backoff.CALL_TIME_S
-    begun = (claim,) if in_time and funding.is_secured(session, claim.reserved or ZERO) else ()
+    begun = (claim,) if in_time and funding.is_secured(session, claim.reserved or ZERO, terms) else ()
     session.record(Changes(settled=settled, begun=begun))
+    if begun:
+        free = terms is not None and cooling.remaining(session, terms.cooling) is None
+        session.prepared = Prepared(claim.key, request, gate_is_free=free)
 
 
 def _tasks(

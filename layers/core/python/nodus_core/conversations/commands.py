@@ -15,6 +15,7 @@ from typing import Any
 
 from nodus_core.conversations.session import Session
 from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.terms import CallPlace, Terms
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.sandboxes import Command, Sandbox
@@ -31,6 +32,10 @@ WAIT_S = 10.0
 
 FIRST_INTERVAL_S = 0.01
 LAST_INTERVAL_S = 0.5
+
+QUICK_S = 0.1
+"""Seconds of a wait whose looks also bring the terms of the next model call, three rows more. To a longer wait one
+read of them at its end is nothing, and it has many looks."""
 
 FILE_TIME_S = 60
 """Seconds that a command without a time-out of its own may take: reading or writing a file."""
@@ -49,10 +54,14 @@ OVER = (CommandState.DONE, CommandState.LOST, CommandState.WITHDRAWN)
 
 @dataclass(frozen=True)
 class News:
-    """What one wait brought: outcomes by task key; `stopped` when the run got a stop marker meanwhile."""
+    """What one wait brought: outcomes by task key; `stopped` when the run got a stop marker meanwhile.
+
+    `terms` are those of the next model call, where the last look has brought them.
+    """
 
     outcomes: dict[str, Outcome]
     stopped: bool = False
+    terms: Terms | None = None
 
 
 def new_command(session: Session, sandbox: str, key: str, order: Order) -> Command:
@@ -103,14 +112,18 @@ def ring(session: Session) -> None:
             log.warning("the bell of sandbox %s was not rung: %s", session.conversation.sandbox, error)
 
 
-def wait_for(session: Session, tasks: Sequence[Task]) -> News:
-    """Outcomes of those of the tasks' commands that have ended, all of them if they end in time."""
+def wait_for(session: Session, tasks: Sequence[Task], call: CallPlace | None = None) -> News:
+    """Outcomes of those of the tasks' commands that have ended, all of them if they end in time.
+
+    With `call`, the looks at commands that are quickly done bring the terms of a model call there.
+    """
     clock = session.ports.clock
     started, interval, probed = clock.now(), FIRST_INTERVAL_S, 0.0
     if all(task.key in session.fresh for task in tasks):
         clock.sleep(interval)  # they have only just been placed: no daemon can be that quick
     while True:
-        sandbox, commands, stopped = _look(session, tasks)
+        quick = (clock.now() - started).total_seconds() < QUICK_S
+        sandbox, commands, stopped, terms = _look(session, tasks, call if quick else None)
         if not stopped and session.is_overdue():
             session.expire()
             stopped = True
@@ -123,7 +136,7 @@ def wait_for(session: Session, tasks: Sequence[Task]) -> News:
             outcomes = _outcomes(session, tasks, commands)
             if stopped:
                 session.reload()  # what was decided before the stop marker holds no longer
-            return News(outcomes, stopped)
+            return News(outcomes, stopped, terms)
         if sandbox.state is SandboxState.GONE:
             write_off(session, sandbox, commands)
             continue
@@ -241,16 +254,18 @@ def _is_silent(command: Command, now: datetime) -> bool:
     return command.state not in OVER and now >= command.created_at + timedelta(seconds=command.limit_s)
 
 
-def _look(session: Session, tasks: Sequence[Task]) -> tuple[Sandbox, list[Command], bool]:
+def _look(
+    session: Session, tasks: Sequence[Task], call: CallPlace | None
+) -> tuple[Sandbox, list[Command], bool, Terms | None]:
     sandbox_id = sandbox_of(tasks[0])
     names = [_place(task)[1] for task in tasks]
-    run, sandbox, rows = session.ports.journal.progress(session.open_run.uid, sandbox_id, names)
-    commands = [row for row in rows if row is not None]
-    if sandbox is None or run is None or len(commands) != len(tasks):
+    seen = session.ports.journal.progress(session.open_run.uid, sandbox_id, names, call)
+    commands = [row for row in seen.commands if row is not None]
+    if seen.sandbox is None or seen.run is None or len(commands) != len(tasks):
         raise CorruptRow(f"run {session.open_run.uid}: a claimed command or its sandbox has no row")
-    session.sandbox = sandbox
-    newly_stopped = run.stop is not None and session.open_run.stop is None
-    return sandbox, commands, newly_stopped
+    session.sandbox = seen.sandbox
+    newly_stopped = seen.run.stop is not None and session.open_run.stop is None
+    return seen.sandbox, commands, newly_stopped, seen.terms
 
 
 def sandbox_of(task: Task) -> str:

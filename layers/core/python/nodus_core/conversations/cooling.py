@@ -3,8 +3,10 @@
 import json
 from datetime import timedelta
 
+from nodus_core.conversations.selection import Selection
 from nodus_core.conversations.session import Session
 from nodus_core.inference.target import Target
+from nodus_core.journal.terms import CallPlace
 from nodus_core.kernel import ids
 from nodus_core.kernel.objects import Cooling
 from nodus_core.kernel.tasks import Task
@@ -15,9 +17,19 @@ MOST_SPREAD_S = 30.0
 _SHARES = 2**32
 
 
+def place(session: Session) -> CallPlace:
+    """Where the next model call of the open turn would be made."""
+    home, target = session.conversation.object, Selection.of(session.open_run).target
+    return CallPlace(home.org, home.project, _gate(session, target))
+
+
 def left(session: Session, target: Target) -> float | None:
     """Seconds until a call to the target may be made; None: now."""
-    cooling = session.ports.journal.cooling(_gate(session, target))
+    return remaining(session, session.ports.journal.cooling(_gate(session, target)))
+
+
+def remaining(session: Session, cooling: Cooling | None) -> float | None:
+    """Seconds that are left of a cooling time; None: it is over, or there is none."""
     if cooling is None:
         return None
     seconds = (cooling.until - session.ports.clock.now()).total_seconds()

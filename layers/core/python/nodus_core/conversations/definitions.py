@@ -23,7 +23,7 @@ from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
-from nodus_core.kernel.errors import ConditionFailed, NodusError
+from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Object
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.manifest import Manifest, merged
@@ -38,7 +38,7 @@ class Definitions:
 
     A kind that keeps something beside its objects says so by overriding `added`, `changed` and `removed`:
     operations that go into the object's commit. They are asked anew for each try. One whose objects are made or
-    changed in another way, or not all shown, overrides `make`, `revise`, `patched`, `shown` and `clear`.
+    changed in another way, or not all shown, overrides `make`, `revise`, `patched`, `shown` and `sweep_up`.
     """
 
     shelf: Shelf
@@ -142,14 +142,18 @@ class Definitions:
         return self.shelf.revise(old, manifest, *self.changed(old, manifest), exact=exact)
 
     def clear(self, old: Object) -> None:
-        """Removes what a deleted object has left where no commit reaches; it is deleted, whatever fails here."""
+        """Removes what an object that is not, or no longer, has left where no commit reaches.
+
+        The answer was decided by a commit before: whatever fails here, known or not, is logged and changes it no more.
+        """
         try:
-            self.shelf.payloads.delete_scope(scope_of(old))
-        except NodusError as error:
-            # No row names these texts any more; only the space that they take is left.
-            log.warning(
-                "texts of deleted %s %s (%s) are left over: %s", self.kind, old.key.name, old.uid, error
-            )
+            self.sweep_up(old)
+        except Exception:
+            log.exception("%s %s (%s) is gone, and has left something over", self.kind, old.key.name, old.uid)
+
+    def sweep_up(self, old: Object) -> None:
+        """What `clear` does. Where it fails, no row names the texts any more: only the space that they take is left."""
+        self.shelf.payloads.delete_scope(scope_of(old))
 
     def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
         """One try of a new object. Raises `ConditionFailed` when the name was taken meanwhile."""

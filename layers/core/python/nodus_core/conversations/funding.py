@@ -12,6 +12,7 @@ from nodus_core.billing.slices import lacking, slice_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import give_back, rest, wait_until
 from nodus_core.conversations.session import BUDGET_BLOCKED, NO_CREDITS, Session
+from nodus_core.journal.terms import Terms
 from nodus_core.kernel.decisions import Rest
 from nodus_core.kernel.money import BUDGET, ZERO, Account, Purse
 from nodus_core.kernel.objects import Run
@@ -21,15 +22,16 @@ UNDER_WAY_S = 5.0
 """Seconds until a line asks again whose own calls are under way: what they do not spend comes back."""
 
 
-def is_secured(session: Session, reserve: Decimal) -> bool:
+def is_secured(session: Session, reserve: Decimal, terms: Terms | None = None) -> bool:
     """Whether a call with this reserve may be claimed as things are: nobody has to be asked for money.
 
-    A run that nobody pays for asks each time, so that a Budget that is made now holds from the next call on.
+    A run that nobody pays for asks each time, so that a Budget that is made now holds from the next call on; unless
+    the look just before, of which the call follows, has brought the answer as its `terms`.
     """
     run = session.open_run
     if not fits(run, reserve):
         return False
-    return reserve == ZERO or _is_paid(run) or not _payers(session)
+    return reserve == ZERO or _is_paid(run) or (terms is not None and terms.free) or not _payers(session)
 
 
 def secure(session: Session, reserve: Decimal) -> Directive | None:

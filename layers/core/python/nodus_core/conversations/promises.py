@@ -54,12 +54,12 @@ def promise(scope: ObjectKey, method: str, path: str, key: str, *manifests: Mani
 
 def receipt_of(promised: Promise, obj: Object, now: datetime) -> Receipt:
     """The receipt that goes into the object's commit."""
-    return Receipt(promised.key, promised.digest, json.dumps(_facts(obj), default=str), now)
+    return Receipt(promised.key, promised.digest, json.dumps(_facts(obj)), now, obj.status)
 
 
 def receipt_of_all(promised: Promise, objects: Sequence[Object], now: datetime) -> Receipt:
-    """The receipt that goes into the commit of objects that are created together."""
-    facts = json.dumps([_facts(obj) for obj in objects], default=str)
+    """The receipt that goes into the commit of objects that are created together: new ones, whose status is short."""
+    facts = json.dumps([{**_facts(obj), "status": obj.status} for obj in objects], default=str)
     return Receipt(promised.key, promised.digest, facts, now)
 
 
@@ -69,7 +69,6 @@ def _facts(obj: Object) -> dict[str, Any]:
         "uid": obj.uid,
         "version": obj.version,
         "createdAt": stamp(obj.created_at),
-        "status": obj.status,
     }
 
 
@@ -89,7 +88,8 @@ def kept(journal: Journal, promised: Promise, now: datetime) -> Receipt | None:
 
 def first_outcome(receipt: Receipt, key: ObjectKey, manifest: Manifest) -> Object:
     """The object as the first call answered it, whatever became of it since."""
-    return outcome_of(json.loads(receipt.facts), key, manifest)
+    # Receipts of earlier releases have the status among the facts.
+    return outcome_of({"status": receipt.status, **json.loads(receipt.facts)}, key, manifest)
 
 
 def outcome_of(facts: Mapping[str, Any], key: ObjectKey, manifest: Manifest) -> Object:

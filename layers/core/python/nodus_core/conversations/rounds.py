@@ -20,6 +20,7 @@ from nodus_core.inference.errors import (
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.own_keys import UnusableKey
 from nodus_core.journal.steps import Changes
+from nodus_core.kernel import ids
 from nodus_core.kernel.decide import CUT
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import ZERO
@@ -37,7 +38,8 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
             # Claimed and not made: whoever takes it up must not think that it was.
             session.let_go(task, session.object.status)
         return AGAIN
-    request = None
+    prepared = session.take_prepared(ids.round_key(number))
+    request = prepared.request if prepared else None
     if task is None:
         request = requests.sealed(session, number)
         task = requests.round_claim(session, number, request)
@@ -46,20 +48,34 @@ def ask(session: Session, number: int, task: Task | None) -> Directive | None:
             return blocked
         session.record(Changes(begun=(task,)))
     elif task.key not in session.fresh:
-        if task.claim is not None and task.guarantee is Guarantee.AT_MOST_ONCE:
-            endings.leave_uncertain(session, task, "Its worker died before it could record a reply.")
-            return None
-        if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
-            return backoff.hold(session, task, seconds)
-        if task.attempt >= backoff.MOST_ATTEMPTS:
-            endings.fail(
-                session, task, UNAVAILABLE, "Its workers died before they could record a reply.", None
-            )
-            return None
-        task = session.retake(task, resent=task.claim is not None)
-    if (seconds := cooling.left(session, Selection.of(session.open_run).target)) is not None:
+        taken = _take_up(session, task)
+        if not isinstance(taken, Task):
+            return taken
+        task = taken
+    if not (prepared and prepared.gate_is_free) and (seconds := _held_back(session)) is not None:
         return backoff.hold(session, task, seconds)
     return _call(session, task, request or requests.sealed(session, number))
+
+
+def _take_up(session: Session, task: Task) -> Task | Directive | None:
+    """Claims a further try of an open call that this invocation has not claimed; else what comes in its place."""
+    if task.claim is not None and task.guarantee is Guarantee.AT_MOST_ONCE:
+        endings.leave_uncertain(session, task, "Its worker died before it could record a reply.")
+        return None
+    if (waits := backoff.early(session, task)) is not None:
+        return waits
+    if (seconds := _held_back(session)) is not None:
+        return backoff.hold(session, task, seconds)
+    if task.attempt >= backoff.MOST_ATTEMPTS:
+        text = "Its workers died before they could record a reply."
+        endings.fail(session, task, UNAVAILABLE, text, None)
+        return None
+    return session.retake(task, resent=task.claim is not None)
+
+
+def _held_back(session: Session) -> float | None:
+    """Seconds until the turn's model may be asked; None: now."""
+    return cooling.left(session, Selection.of(session.open_run).target)
 
 
 def _call(session: Session, task: Task, request: ModelRequest) -> Directive | None:

@@ -19,7 +19,8 @@ from nodus_core.inference.errors import (
 )
 from nodus_core.inference.exchange import ModelReply, ModelRequest, UserMessage
 from nodus_core.journal.steps import Changes
-from nodus_core.kernel import ids
+from nodus_core.journal.turns import chosen
+from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import NOT_OFFERED
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.money import ZERO
@@ -113,7 +114,11 @@ def _settle(session: Session, task: Task, choice: routing.Choice) -> None:
         result=Result(text=session.keep(f"{target.shown_name} ({choice.chosen_by})")),
     )
     selection = Selection(target, choice.chosen_by).to_json()
+    turn = replace(session.open_turn, model=target.shown_name, chosen_by=choice.chosen_by)
+    status = projection.working(session.object.status, turn)
     try:
-        session.record(Changes(settled=(done,), selection=selection))
+        session.record(Changes(settled=(done,), selection=selection, more=(chosen(turn),)), status)
     except ConditionFailed:
         endings.cut_reply(session, done)
+    else:
+        session.turn = turn

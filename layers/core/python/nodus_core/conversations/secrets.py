@@ -5,7 +5,6 @@ object away, leaving a note ──► vault ──► note away    removes the v
 Changed values become another version beside the old one; the object's commit says which one counts.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,7 @@ from nodus_core.journal.objects import next_version
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.store import Operation
 from nodus_core.journal.vault import ValueGone, Vault, VaultPlace
-from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
 from nodus_core.kernel.objects import Object, ValueRef
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.document import canonical
@@ -35,8 +34,6 @@ _SHOWN = "{}"
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Where `kubectl apply` notes all that it has sent, values included."""
-
-log = logging.getLogger(__name__)
 
 Values = Mapping[str, str]
 
@@ -118,12 +115,10 @@ class Secrets(Definitions):
         self.shelf.journal.objects.replace(old, new, now)
         return Outcome(new, {})
 
-    def clear(self, old: Object) -> None:
-        """Removes the values of a Secret that is not, or no longer; what fails here the sweeper does."""
-        try:
-            Reclaim(self.shelf.journal, self.vault, self.shelf.clock).reclaim(old.uid)
-        except NodusError as error:
-            log.warning("values of Secret %s are left over for the sweeper: %s", old.uid, error)
+    def sweep_up(self, old: Object) -> None:
+        """Removes the values, whose note stays due, so that the sweeper does it if this fails; and then the texts."""
+        Reclaim(self.shelf.journal, self.vault, self.shelf.clock).reclaim(old.uid)
+        super().sweep_up(old)
 
 
 def vault_place(obj: Object) -> VaultPlace:

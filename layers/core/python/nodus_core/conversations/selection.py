@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nodus_core.inference.target import Target
 from nodus_core.journal.codec import from_row, to_row
@@ -24,7 +25,13 @@ class Selection:
         """The selection that the run's head holds. Raises `CorruptRow` before one was made."""
         if run.selection is None:
             raise CorruptRow(f"run {run.uid}: a model call before a model was chosen")
-        return from_row(cls, json.loads(run.selection))
+        return _read(run.selection)
 
     def to_json(self) -> str:
         return json.dumps(to_row(self), default=str)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> Selection:
+    """Every step of a turn asks for the same one."""
+    return from_row(Selection, json.loads(text))

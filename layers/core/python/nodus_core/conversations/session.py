@@ -13,6 +13,7 @@ from nodus_core.conversations.context import Context
 from nodus_core.conversations.deadline import expire
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.transcript import Transcript
+from nodus_core.inference.exchange import ModelRequest
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as show
@@ -42,10 +43,22 @@ PASSING = frozenset({STUCK, projection.MODEL_UNAVAILABLE, BUDGET_BLOCKED, NO_CRE
 """Reasons of a run that goes on by itself: none is shown any more once it does."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A round whose claim was written just now: the request that it was claimed for, so that it is not made twice.
+
+    `gate_is_free`: the look of which the claim follows has found no cooling time.
+    """
+
+    key: str
+    request: ModelRequest
+    gate_is_free: bool
+
+
 @dataclass
 class Session:
-    """State of one invocation. `fresh` are the tasks that this very invocation has claimed, `rung` is the
-    connection whose bell it has rung for the commands that are open."""
+    """State of one invocation. `fresh` are the tasks that this very invocation has claimed, `prepared` is the round
+    among them that is asked next, `rung` is the connection whose bell it has rung for the commands that are open."""
 
     ports: Ports
     fence: Fence
@@ -58,7 +71,13 @@ class Session:
     sandbox: Sandbox | None = None
     transcript: Transcript | None = None
     fresh: set[str] = field(default_factory=set[str])
+    prepared: Prepared | None = None
     rung: str | None = None
+
+    def take_prepared(self, key: str) -> Prepared | None:
+        """What is prepared for a claimed round, once: at a further try it holds no longer."""
+        found, self.prepared = self.prepared, None
+        return found if found is not None and found.key == key else None
 
     @cached_property
     def context(self) -> Context:
@@ -120,7 +139,7 @@ class Session:
         self.conversation = head
         self.object = obj or self.object
         self.sandbox = journal.sandbox(head.sandbox) if head.sandbox else None
-        self.transcript = None  # it may hold what was not committed
+        self.transcript, self.prepared = None, None  # they may hold what was not committed
         self.look_at_run(journal.run(head.run) if head.run else None)
 
     def owned_head(self) -> Conversation:
@@ -182,7 +201,11 @@ class Session:
         `left_out`: so many messages of results are left out of it, and of all later calls.
         """
         again = replace(
-            task, attempt=task.attempt + 1, resent=task.resent + (1 if resent else 0), claim=self.claim()
+            task,
+            attempt=task.attempt + 1,
+            resent=task.resent + (1 if resent else 0),
+            claim=self.claim(),
+            not_before=None,
         )
         if left_out is not None:
             self.run = replace(
@@ -192,12 +215,13 @@ class Session:
         self.fresh.add(again.key)
         return again
 
-    def let_go(self, task: Task, status: dict[str, Any]) -> None:
+    def let_go(self, task: Task, status: dict[str, Any], until: datetime | None = None) -> None:
         """Nobody tries this open task now: the worker that takes it up again has not interrupted anything.
 
-        `status` shows what it waits for.
+        `status` shows what it waits for, at least `until` then.
         """
-        self._replace(task, replace(task, claim=None), *self.projected(status))
+        waiting = replace(task, claim=None, not_before=until)
+        self._replace(task, waiting, *self.projected(status))
         self.fresh.discard(task.key)
 
     def failure(self, task: Task, error: str, text: str) -> Task:

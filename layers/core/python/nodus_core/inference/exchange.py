@@ -4,8 +4,9 @@ Every message has `to_record()`, a JSON-ready dict; `message_from_record` reads 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from nodus_core.inference.target import Target, Wire
@@ -17,6 +18,17 @@ StopReason = Literal["end", "tools", "cut", "refused"]
 """`cut`: ended by the output limit, runs nothing (FLD-03). `refused`: the provider's safety stopped it."""
 
 Record = dict[str, Any]
+
+
+class Part:
+    """What is encoded for a wire again and again: it holds what was made of it (`wires.memo`) for as long as it lives.
+
+    To look it up by the part itself would be to hash a whole message for each message of each round.
+    """
+
+    @cached_property
+    def made(self) -> dict[Hashable, Any]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True)
-class AssistantMessage:
+class AssistantMessage(Part):
     """A reply of a model.
 
     `raw` is the JSON text that the provider gave, byte for byte: the content array on the `anthropic` wire,
@@ -112,7 +124,7 @@ def spoken(target: Target, text: str) -> AssistantMessage:
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ToolResult(Part):
     """What one call gave. `is_error` tells the model that the tool did not do what was asked."""
 
     call_id: str
@@ -157,7 +169,7 @@ def message_from_record(record: Mapping[str, Any]) -> Message:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelRequest:
+class ModelRequest(Part):
     """One call. Each is itself alone: to compare two would be to compare two whole conversations.
 
     `max_tokens` bounds the output tokens. `id_prefix` makes the ids of calls that come without a usable one:

@@ -43,6 +43,8 @@ def further(messages: Sequence[Message], left_out: int) -> int:
 
 def shortened(messages: Sequence[Message], left_out: int) -> tuple[Message, ...]:
     """The messages, the first `left_out` of those with results without the bodies of these."""
+    if left_out == 0:
+        return tuple(messages)
     shown: list[Message] = []
     for message in messages:
         if left_out > 0 and isinstance(message, ToolResults):

@@ -1,6 +1,7 @@
 """The journal: everything that can be read from it, and the commits by noun."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from nodus_core.journal.resolutions import Resolutions
 from nodus_core.journal.sandboxes import Sandboxes
 from nodus_core.journal.steps import Steps
 from nodus_core.journal.store import Key, Row, Store
+from nodus_core.journal.terms import CallPlace, Terms, keys_of, terms_of
 from nodus_core.journal.turns import Turns
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import (
@@ -40,6 +42,16 @@ from nodus_core.kernel.tasks import Observation, Task
 from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run's head, a sandbox, commands of it in the order that was asked for, and the terms of a model call."""
+
+    run: Run | None
+    sandbox: Sandbox | None
+    commands: list[Command | None]
+    terms: Terms | None
 
 
 class Journal:
@@ -151,23 +163,26 @@ class Journal:
         return self._one(Command, keys.command_key(sandbox, command))
 
     def progress(
-        self, run: str, sandbox: str, names: Sequence[str]
-    ) -> tuple[Run | None, Sandbox | None, list[Command | None]]:
-        """A run's head, a sandbox and commands of it, in one read: what a worker that waits looks at.
+        self, run: str, sandbox: str, names: Sequence[str], call: CallPlace | None = None
+    ) -> Progress:
+        """What a worker that waits for commands looks at, in one read; with `call`, the terms of one there as well.
 
         Each row is as it is now, and may be newer than its neighbours.
         """
+        beside = keys_of(call) if call else ()
         head, place, *rows = self.store.get(
             [
                 keys.run_key(run),
                 keys.sandbox_key(sandbox),
+                *beside,
                 *(keys.command_key(sandbox, name) for name in names),
             ]
         )
-        return (
-            None if head is None else from_row(Run, head),
-            None if place is None else from_row(Sandbox, place),
-            [None if row is None else from_row(Command, row) for row in rows],
+        return Progress(
+            run=None if head is None else from_row(Run, head),
+            sandbox=None if place is None else from_row(Sandbox, place),
+            commands=[None if row is None else from_row(Command, row) for row in rows[len(beside) :]],
+            terms=terms_of(rows[: len(beside)]) if beside else None,
         )
 
     def open_commands(self, sandbox: str) -> Iterator[Command]:

@@ -174,3 +174,12 @@ class Turns:
                 )
             )
         self._writer.commit("stop", *operations)
+
+
+def chosen(turn: Turn) -> Operation:
+    """Part of the commit that records the model choice of an open turn: from then on the turn names it."""
+    return Update(
+        turn_key(turn.conversation, turn.number),
+        when=Equals("state", TurnState.OPEN.value),
+        assign={"model": turn.model, "chosen_by": turn.chosen_by},
+    )

@@ -252,12 +252,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A promise kept with its effect: `digest` is of the request, `facts` what was answered (JSON text)."""
+    """A promise kept with its effect: `digest` is of the request, `facts` what was answered (JSON text).
+
+    `status` is the object's, if it is part of the answer. It is no JSON text: escaped, one that fits into its object's
+    row may be six times as long, and fit into no row.
+    """
 
     key: str
     digest: str
     facts: str
     at: datetime
+    status: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Task:
     None: unknown); `resent` counts managed model calls made again after a worker died; `message` is a
     round's assistant message record, `calls` its planned calls; `size` counts the bytes of the request that a round
     answered, which left out the results of `left_out` messages: with its usage, the next round's bound is near the
-    truth.
+    truth. `not_before`: its provider has to be left alone until then, whoever wakes the line earlier.
 
     A task of an open run that is `uncertain` is held: it has not finished, and waits for a person's word. All that
     people have said of it are its `resolutions`, one for each attempt at most.
@@ -115,6 +115,7 @@ class Task:
     resolutions: tuple[Resolution, ...] = ()
     finished_at: datetime | None = None
     delivered_at: datetime | None = None
+    not_before: datetime | None = None
 
     @property
     def resolution(self) -> Resolution | None:

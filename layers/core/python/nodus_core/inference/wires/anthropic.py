@@ -95,10 +95,14 @@ def _messages(request: ModelRequest) -> Iterator[str]:
                 if reply is None:
                     continue
                 if pending:
-                    yield object_text([("role", '"user"'), ("content", array_text(pending))])
+                    yield _of_user(pending)
                 pending = []
                 yield reply
-    yield object_text([("role", '"user"'), ("content", array_text(pending))])
+    yield _of_user(pending)
+
+
+def _of_user(blocks: list[str]) -> str:
+    return f'{{"role":"user","content":{array_text(blocks)}}}'
 
 
 def _reply(turn: Replied) -> str | None:

@@ -7,23 +7,18 @@ its body is sent: it is encoded once.
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
-from nodus_core.inference.exchange import AssistantMessage, ModelRequest, ToolResult
+from nodus_core.inference.exchange import Part
 
-Part = AssistantMessage | ToolResult | ModelRequest
 T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """What was made of each part, by what else it was made from."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Part, dict[Hashable, T]] = WeakKeyDictionary()
+    """What was made of each part, by what else it was made from. The parts hold it themselves."""
 
     def of(self, part: Part, variant: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, which must be a function of `part` and `variant` alone."""
-        made = self._known.setdefault(part, {})
-        if variant not in made:
-            made[variant] = make()
-        return made[variant]
+        made, name = part.made, (self, variant)
+        if name not in made:
+            made[name] = make()
+        return made[name]

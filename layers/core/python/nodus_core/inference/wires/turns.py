@@ -77,6 +77,8 @@ def is_native(message: AssistantMessage, target: Target) -> bool:
 
 
 def _answers(replied: Replied | None, results: tuple[ToolResult, ...]) -> Iterator[Answered]:
+    if replied is None and not results:
+        return
     calls = replied.message.calls if replied else ()
     known = {result.call_id: result for result in results}
     strangers = known.keys() - {call.id for call in calls}
