@@ -4,8 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from nodus_core.access.door import Place
+from nodus_core.conversations.expiry import Expiry
+from nodus_core.conversations.promises import promise
+from nodus_core.conversations.shelf import Outcome, key_of
+from nodus_core.resources.manifest import read_manifest
 
 from tests.unit.api.rest import JSON, Reply, Rest, manifest
+from tests.unit.api.together import together
 
 TASKS = [{"id": f"t{number}", "prompt": "What is 1 + 1?", "answer": "two"} for number in range(3)]
 ENVIRONMENT = {
@@ -357,3 +363,70 @@ def test_runs_pin_the_revision_of_their_agent(rest: Rest) -> None:
     rest.run("second")
     shown = {name: rest.get(f"agentruns/{name}").json["status"] for name in ("first", "second")}
     assert {name: status["agentGeneration"] for name, status in shown.items()} == {"first": 1, "second": 2}
+
+
+# --- at once ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("FLD-16")
+@every_kind
+def test_of_creates_at_once_under_one_key_all_get_the_same_object(rest: Rest, plural: str) -> None:
+    place = Place("acme", "web", "test")
+    asked_for = read_manifest(wanted(plural), SPECS[plural][0], "web")
+
+    def create(_: int) -> Outcome:
+        asked = promise(key_of(place, asked_for.kind, "a"), "POST", "/x", "k", asked_for)
+        return rest.gate.service.verbs[asked_for.kind].create(place, asked_for, asked)
+
+    outcomes, refusals = together(8, create)
+    assert not refusals
+    assert len({outcome.object.uid for outcome in outcomes}) == 1
+    assert [outcome.replayed for outcome in outcomes].count(False) == 1
+
+
+def test_of_writes_at_once_from_the_same_version_one_wins(rest: Rest) -> None:
+    seen = rest.get("agents/hello-agent").json
+    place = Place("acme", "web", "test")
+
+    def write(number: int) -> Outcome:
+        body = {**seen, "spec": {"system": f"{number}"}}
+        return rest.gate.service.verbs["Agent"].update(place, read_manifest(body, "Agent", "web"))
+
+    outcomes, refusals = together(8, write)
+    assert (len(outcomes), {refusal.reason for refusal in refusals}) == (1, {"Conflict"})
+    assert rest.get("agents/hello-agent").json["metadata"]["generation"] == 2
+
+
+@every_kind
+def test_a_change_between_look_and_delete_keeps_what_was_not_meant(rest: Rest, plural: str) -> None:
+    kind, objects = SPECS[plural][0], rest.gate.service.reading.shelf.journal.objects
+    seen = rest.post(plural, wanted(plural)).json["metadata"]["resourceVersion"]
+    if plural == "agentruns":
+        rest.world.settle()
+        seen = rest.get(f"{plural}/a").json["metadata"]["resourceVersion"]
+    commit = "mark_deleted" if plural == "agentruns" else "remove"
+    plain, done = getattr(objects, commit), []
+
+    def racing(*arguments: Any, **more: Any) -> Any:
+        if not done:
+            done.append(rest.patch(f"{plural}/a", {"metadata": {"labels": {"changed": "yes"}}}).code)
+        return plain(*arguments, **more)
+
+    setattr(objects, commit, racing)
+    refused = rest.call("DELETE", f"{plural}/a", {"preconditions": {"resourceVersion": seen}})
+    assert (done, reason(refused)) == ([200], (409, "Conflict"))
+    shown = rest.get(f"{plural}/a").json
+    assert (shown["kind"], shown["metadata"]["labels"]) == (kind, {"changed": "yes"})
+    assert "deletionTimestamp" not in shown["metadata"]
+
+
+@pytest.mark.req("NOD-077", "NODQ-56")
+def test_annotations_of_a_run_go_with_its_texts(rest: Rest) -> None:
+    """`kubectl apply` notes the prompt there."""
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 9000}
+    uid = rest.post("agentruns", wanted("agentruns", annotations=notes)).json["metadata"]["uid"]
+    rest.world.settle()
+    assert rest.get("agentruns/a").json["metadata"]["annotations"] == notes
+    assert Expiry(rest.world.outside, rest.world.payloads, rest.world.clock).expire(uid, lambda: 20.0)
+    assert "annotations" not in rest.get("agentruns/a").json["metadata"]
+    assert not any("x" * 9000 in text for text in rest.world.payloads.objects.values())
