@@ -24,6 +24,7 @@ from nodus._agents import (
 from nodus._client import AsyncClient, Client
 from nodus._egress import Egress
 from nodus._groups import AgentGroup, AsyncAgentGroup
+from nodus._login import Login, login_aws
 from nodus._record import Record
 from nodus._resources import Applied, AsyncResource, Resource
 from nodus._runs import AgentRun, AsyncAgentRun
@@ -54,6 +55,7 @@ __all__ = [
     "Event",
     "Family",
     "GitSource",
+    "Login",
     "ModelAgent",
     "NodusError",
     "Protocol",
@@ -66,4 +68,5 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
     "errors",
+    "login_aws",
 ]

@@ -24,6 +24,8 @@ class AgentRunsFlows(ResourceFlows):
     def create_many(self, manifests: Iterable[Manifest], *, key: str | None = None) -> Flow[Records]:
         """Create up to 100 runs at once: all of them, in their order, or none (NOD-360, NOD-361).
 
+        Those that come back have no ``spec`` where it is over 2 MiB of all together.
+
         Args:
             manifests: the runs; each after those that it depends on. A group's member needs no name.
             key: the batch's idempotency key: the same key and runs again give the first outcome for a day; ``None``:
@@ -31,7 +33,7 @@ class AgentRunsFlows(ResourceFlows):
 
         Raises:
             ValueError: more than 100, which could not be made all or none: make several batches.
-            InvalidError: the server refuses one of them; ``details["index"]`` says which.
+            ApiError: the server refuses one of them, and so all; ``causes`` name it (``items[3].spec.agent``).
             IdempotencyKeyConflictError: the key was used for other runs.
         """
         items = [self._whole(manifest) for manifest in manifests]
@@ -110,6 +112,11 @@ class AgentRunsFlows(ResourceFlows):
         while (page := (yield from pages.next())) is not None:
             for step in items_of(page):
                 yield Item(step)
+
+    @operation
+    def team(self, name: str) -> Flow[Record]:
+        """How the run and its subagents stand (NOD-475)."""
+        return (yield from self._read({}, name, "team"))
 
     @operation
     def answer(self, name: str) -> Flow[str]:

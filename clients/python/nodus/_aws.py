@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from nodus._transport import Reply
 from nodus._wire import BlockingWire, Request
-from nodus.errors import ConfigError
+from nodus.errors import ConfigError, UnexpectedAnswerError
 
 BODY = "Action=GetCallerIdentity&Version=2011-06-15"
 FORM = "application/x-www-form-urlencoded; charset=utf-8"
@@ -19,12 +19,12 @@ SECONDS = 25.0
 MOST_BYTES = 1024 * 1024
 
 
-def log_in(server: str, *, profile: str | None, org: str | None, ttl: str | None) -> dict[str, Any]:
+def log_in(server: str, *, session: Any, org: str | None, ttl: str | None) -> dict[str, Any]:
     """Have a server make an API key for who AWS says that one is.
 
     Args:
         server: address below which ``/apis`` lies.
-        profile: a profile of the AWS configuration; ``None``: the usual search.
+        session: a session of boto3 or of botocore; ``None``: one that searches as usual.
         org: the organization; ``None``: the only one that the identity is mapped to.
         ttl: how long the key works, such as ``1h``.
 
@@ -35,7 +35,7 @@ def log_in(server: str, *, profile: str | None, org: str | None, ttl: str | None
         ConfigError: there are no AWS credentials, or no botocore to sign with.
         ApiError: the server refused.
     """
-    spec: dict[str, Any] = {"aws": signed(server, profile)}
+    spec: dict[str, Any] = {"aws": signed(server, session or session_of(None))}
     spec |= {"organization": org} if org else {}
     spec |= {"ttl": ttl} if ttl else {}
     request = Request(
@@ -54,30 +54,38 @@ def log_in(server: str, *, profile: str | None, org: str | None, ttl: str | None
         wire.close()
     if reply.code >= 400:
         raise reply.error()
-    return dict(reply.json()["status"])
+    status = reply.json().get("status")
+    if not isinstance(status, dict):
+        raise UnexpectedAnswerError("the answer to the login has no status; is the server's address right?")
+    return cast("dict[str, Any]", status)
 
 
-def signed(server: str, profile: str | None) -> dict[str, Any]:
+def session_of(profile: str | None) -> Any:
+    """A botocore session with a profile of the AWS configuration; ``None``: the usual search.
+
+    Raises:
+        ConfigError: there is no botocore to sign with.
+    """
+    return _botocore("session").Session(profile=profile)
+
+
+def signed(server: str, session: Any) -> dict[str, Any]:
     """A request of STS that says who one is, signed and not sent.
 
     Raises:
         ConfigError: there are no AWS credentials, or no botocore to sign with.
     """
+    auth, awsrequest = _botocore("auth"), _botocore("awsrequest")
     try:
-        auth, awsrequest, exceptions, sessions = (
-            import_module(f"botocore.{name}") for name in ("auth", "awsrequest", "exceptions", "session")
-        )
-    except ImportError as error:
-        raise ConfigError(
-            "a login by AWS identity needs botocore: pip install 'nodus[aws]'", reason="NoBotocore"
-        ) from error
-    try:
-        session: Any = sessions.Session(profile=profile)
         credentials = session.get_credentials()
-        region = session.get_config_variable("region")
-    except exceptions.BotoCoreError as error:
+        # boto3's session has the region as an attribute, botocore's among its variables.
+        region = (
+            session.region_name if hasattr(session, "region_name") else session.get_config_variable("region")
+        )
+        frozen = credentials and credentials.get_frozen_credentials()
+    except _botocore("exceptions").BotoCoreError as error:
         raise ConfigError(f"AWS: {error}", reason="NoAWSCredentials") from error
-    if credentials is None:
+    if not frozen:
         raise ConfigError(
             "there are no AWS credentials: set a profile up, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             reason="NoAWSCredentials",
@@ -85,8 +93,17 @@ def signed(server: str, profile: str | None) -> dict[str, Any]:
     url, region = _endpoint(region)
     headers = {"Content-Type": FORM, "X-Nodus-Server": _host(server)}
     request: Any = awsrequest.AWSRequest(method="POST", url=url, headers=headers, data=BODY)
-    auth.SigV4Auth(credentials.get_frozen_credentials(), "sts", region).add_auth(request)
+    auth.SigV4Auth(frozen, "sts", region).add_auth(request)
     return {"method": "POST", "url": url, "headers": dict(request.headers.items()), "body": BODY}
+
+
+def _botocore(name: str) -> Any:
+    try:
+        return import_module(f"botocore.{name}")
+    except ImportError as error:
+        raise ConfigError(
+            "a login by AWS identity needs botocore: pip install 'nodus[aws]'", reason="NoBotocore"
+        ) from error
 
 
 def _endpoint(region: str | None) -> tuple[str, str]:

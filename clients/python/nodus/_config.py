@@ -175,18 +175,34 @@ def resolve(
     """
     env = os.environ if environ is None else environ
     chosen = load(config_path(env)).select(context)
-    found_server = server or env.get("NODUS_SERVER") or (chosen.server if chosen else None)
+    found_server, found_org = _place(server, org, chosen, env)
     found_token = token or env.get("NODUS_TOKEN") or (chosen.token if chosen else None)
-    if not found_server:
-        raise ConfigError(f"no server is configured: {SIGN_IN_HINT}")
     if not found_token:
         raise ConfigError(f"no key for {found_server}: {SIGN_IN_HINT}", reason="NotSignedIn")
     return Settings(
-        server=checked_server(found_server),
+        server=found_server,
         token=checked_token(found_token),
-        org=org or env.get("NODUS_ORG") or (chosen.org if chosen else None),
+        org=found_org,
         project=project or env.get("NODUS_PROJECT") or (chosen.project if chosen else DEFAULT_PROJECT),
     )
+
+
+def resolve_place(*, server: str | None, org: str | None, context: str | None) -> tuple[str, str | None]:
+    """The server and the organization alone, for who has no key yet.
+
+    Raises:
+        ConfigError: there is no server, or the context does not exist.
+    """
+    return _place(server, org, load(config_path(os.environ)).select(context), os.environ)
+
+
+def _place(
+    server: str | None, org: str | None, chosen: Context | None, env: Mapping[str, str]
+) -> tuple[str, str | None]:
+    found = server or env.get("NODUS_SERVER") or (chosen.server if chosen else None)
+    if not found:
+        raise ConfigError(f"no server is configured: {SIGN_IN_HINT}")
+    return checked_server(found), org or env.get("NODUS_ORG") or (chosen.org if chosen else None)
 
 
 def checked_server(address: str) -> str:

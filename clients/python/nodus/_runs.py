@@ -101,6 +101,11 @@ class AgentRunFlows:
         return (yield from collected(AgentRunsFlows.steps(self._runs, self.name)))
 
     @operation
+    def team(self) -> Flow[Record]:
+        """How the run and its subagents stand: ``summary``, ``items``, ``verification`` (NOD-513)."""
+        return (yield from AgentRunsFlows.team(self._runs, self.name))
+
+    @operation
     def resolve(
         self,
         step: str,

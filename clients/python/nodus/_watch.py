@@ -25,7 +25,10 @@ Key = tuple[str, str]
 
 
 class Event(NamedTuple):
-    """One change: what happened, and the object afterwards (of ``DELETED``: as it was last)."""
+    """One change: what happened, and the object afterwards.
+
+    Of ``DELETED`` it is the object as the watch knew it last; of one that it never knew, its metadata only.
+    """
 
     type: EventType
     object: Record
@@ -112,8 +115,8 @@ class Watch:
                 raise _error(thing)
             if not _newer(position, _version(thing)):
                 position = _version(thing)
-            if word != "BOOKMARK" and self._known.changed_by(word, thing):
-                changes.append(Event(word, thing))
+            if word != "BOOKMARK" and (change := self._known.changed_by(word, thing)):
+                changes.append(change)
         self._position = position
         return changes
 
@@ -133,26 +136,33 @@ class _Known:
     def __init__(self) -> None:
         self._there: dict[Key, Record] = {}
         self._gone: dict[Key, str] = {}
+        self._listed = False
 
-    def changed_by(self, word: EventType, thing: Record) -> bool:
-        """Take in an event; whether it says anything new."""
+    def changed_by(self, word: EventType, thing: Record) -> Event | None:
+        """Take in an event; what it says that is new."""
         key, version = _key(thing), _version(thing)
         before = self._there.get(key)
         if before is not None and _newer(_version(before), version):
-            return False
+            return None
         if key in self._gone and not _newer(version, self._gone[key]):
-            return False
+            return None
         if word == "DELETED":
-            self._there.pop(key, None)
-            self._gone[key] = version
-            if len(self._gone) > MOST_TOMBSTONES:
-                del self._gone[next(iter(self._gone))]
-            return True
+            return self._deleted(key, thing)
         self._there[key] = thing
-        return before is None or _version(before) != version
+        return Event(word, thing) if before is None or _version(before) != version else None
+
+    def _deleted(self, key: Key, thing: Record) -> Event | None:
+        self._gone[key] = _version(thing)
+        if len(self._gone) > MOST_TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
+        before = self._there.pop(key, None)
+        if before is None:  # whoever has seen everything was never told of it
+            return None if self._listed else Event("DELETED", thing)
+        return Event("DELETED", Record(before.to_dict() | thing.to_dict()))
 
     def replaced_by(self, objects: list[Record]) -> Iterator[Event]:
         """Take in a listing; what has changed since, as far as it can be told."""
+        self._listed = True
         before, self._there = self._there, {_key(thing): thing for thing in objects}
         for key, thing in before.items():
             after = self._there.get(key)

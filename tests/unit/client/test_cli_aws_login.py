@@ -98,7 +98,7 @@ def test_the_identity_of_a_profile_gets_a_key_that_is_stored(
 
 
 def test_the_signature_is_that_of_exactly_these_words(aws: Path) -> None:
-    request = _aws.signed("https://API.example.com:8443/base", "work")
+    request = _aws.signed("https://API.example.com:8443/base", _aws.session_of("work"))
     headers = request["headers"]
     assert (request["method"], request["body"]) == ("POST", "Action=GetCallerIdentity&Version=2011-06-15")
     assert headers["X-Nodus-Server"] == "api.example.com:8443"
@@ -131,7 +131,7 @@ def test_where_the_request_would_go(
 ) -> None:
     for name, value in {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "s", **environment}.items():
         monkeypatch.setenv(name, value)
-    assert _aws.signed("https://api.example.com", None)["url"] == url
+    assert _aws.signed("https://api.example.com", _aws.session_of(None))["url"] == url
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_where_the_request_would_go(
     ],
 )
 def test_the_name_of_the_server_that_is_signed(aws: Path, server: str, host: str) -> None:
-    assert _aws.signed(server, "work")["headers"]["X-Nodus-Server"] == host
+    assert _aws.signed(server, _aws.session_of("work"))["headers"]["X-Nodus-Server"] == host
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[str, str, Act]] = {
     "update": ("PUT", "/agents/a", lambda client: client.agents.update(AGENT)),
     "apply": ("PATCH", "/agents/a", lambda client: client.agents.apply(AGENT)),
     "cancel": ("POST", "/agentruns/a/cancel", lambda client: client.agentruns.cancel("a")),
+    "team": ("GET", "/agentruns/a/team", lambda client: client.agentruns.team("a")),
     "patch": ("PATCH", "/agents/a", lambda client: client.agents.patch("a", {})),
     "delete": ("DELETE", "/agents/a", lambda client: client.agents.delete("a")),
     "apply a run": ("PATCH", "/agentruns/a", lambda client: client.agentruns.apply(AGENT)),
@@ -52,7 +53,7 @@ CALLS: dict[str, tuple[str, str, Act]] = {
         lambda client: client.agents.update({"metadata": {"name": "a", "resourceVersion": "7"}}),
     ),
 }
-REPEATABLE = ("get", "create", "update", "apply", "cancel")
+REPEATABLE = ("get", "team", "create", "update", "apply", "cancel")
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -24,17 +24,18 @@ ROOT = Path(__file__).parents[3]
 PUBLIC = {
     "nodus": """AgentGroup AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroup AsyncAgentGroups
         AsyncAgentRun AsyncAgentRuns AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource AsyncSandbox ClaudeAgent
-        Client Egress Event Family GitSource ModelAgent NodusError Protocol Record Resource RunBlockedError
-        RunFailedError Sandbox Source WaitTimeoutError __version__ errors""",
+        Client Egress Event Family GitSource Login ModelAgent NodusError Protocol Record Resource RunBlockedError
+        RunFailedError Sandbox Source WaitTimeoutError __version__ errors login_aws""",
     "AgentGroup": "create delete from_name project results seal status submit wait",
     "AgentGroups": """apply create delete get list pages patch path results update wait_for wait_gone watch""",
-    "AgentRun": "answer cancel from_name project resolve send status steps wait",
-    "AgentRuns": """answer apply cancel create create_many delete get list pages patch path resolve send steps update
-        wait_for wait_gone watch""",
+    "AgentRun": "answer cancel from_name project resolve send status steps team wait",
+    "AgentRuns": """answer apply cancel create create_many delete get list pages patch path resolve send steps
+        team update wait_for wait_gone watch""",
     "ClaudeAgent": "from_name manifest remote submit",
     "Client": """agentgroups agentruns agents apikeys budgets close connections endpoints environmentimages environments
         in_project kind organizations project projects sandboxes secrets settings transport wire""",
     "Egress": "allow count deny hosts index open policy to_spec",
+    "Login": "async_client client",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
     "Sandbox": "create delete from_name project status",

@@ -88,6 +88,18 @@ def test_all_that_is_there_comes_first_and_then_what_changes(play: Play) -> None
     }
 
 
+def test_what_is_gone_comes_as_it_was_known_last(play: Play) -> None:
+    """The server tells only the metadata of what is gone, and may tell of what this watch never had."""
+    gone = {"metadata": thing("a", 9)["metadata"]}
+    stranger = {"metadata": thing("b", 10)["metadata"]}
+    windows = [window(("DELETED", gone), ("DELETED", stranger), ("ADDED", thing("c", 11)))]
+    events = play([listed(5, thing("a", 3, spec={"system": "x"})), *windows]).first(3, watch)
+    assert told(events[1:]) == [("DELETED", "a", "9"), ("ADDED", "c", "11")]
+    assert (events[1].object.kind, events[1].object.spec.system) == ("Agent", "x")
+    first = play(windows).first(2, lambda client: watch(client, resource_version="5"))
+    assert told(first) == [("DELETED", "a", "9"), ("DELETED", "b", "10")]
+
+
 def test_selectors_and_a_position_are_asked_with(play: Play) -> None:
     player = play([window(("ADDED", thing("a", 9)))])
     arguments = {"field_selector": "metadata.name=a", "label_selector": "team=web", "resource_version": "7"}

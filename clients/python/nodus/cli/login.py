@@ -99,7 +99,7 @@ def _by_aws(server: str, profile: str | None, org: str | None, ttl: str | None) 
     """The key that the server has made, and what to say of it."""
     from nodus import _aws  # noqa: PLC0415 (only this login pays for it)
 
-    made = _aws.log_in(server, profile=profile, org=org, ttl=ttl)
+    made = _aws.log_in(server, session=_aws.session_of(profile), org=org, ttl=ttl)
     told = f" as {text.line(made.get('identity'))} until {text.line(made.get('expiresAt'))}"
     return str(made.get("token")), told
 
