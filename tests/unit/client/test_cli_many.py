@@ -60,6 +60,24 @@ def test_get_of_several_kinds(three: Cli) -> None:
     assert (both["kind"], [item["kind"] for item in both["items"]]) == ("List", ["Agent"] * 3 + ["Budget"])
 
 
+def test_get_of_every_project(three: Cli) -> None:
+    assert three("get", "agents", "-A").err == "No agents in any project.\n", "no project is known yet"
+    for project in ("default", "web"):
+        three("create", "project", project)
+    three("create", "agent", "there", "--system", "x", "-p", "web")
+    rows = [line.split()[:2] for line in three("get", "agents", "-A").out.splitlines()]
+    assert rows == [
+        ["PROJECT", "NAME"],
+        ["default", "a"],
+        ["default", "b"],
+        ["default", "c"],
+        ["web", "there"],
+    ]
+    assert three("get", "projects", "-A", "-o", "name").out == "project/default\nproject/web\n"
+    things = json.loads(three("get", "agents", "-A", "-l", "team=web", "-o", "json").out)["items"]
+    assert [thing["metadata"]["name"] for thing in things] == ["a", "b"]
+
+
 def test_get_of_what_a_file_describes(three: Cli) -> None:
     assert three("get", "-f", "-", "-o", "name", stdin=agent("b")).out == "agent/b\n"
 
@@ -148,6 +166,8 @@ def test_a_key_that_is_not_known_is_told_once(three: Cli, server: FakeServer) ->
         (("delete", "agent/a", "-l", "x=y"), "give one KIND and no name"),
         (("delete", "--all"), "give one KIND and no name"),
         (("delete", "agent", "a", "agent/b"), "write every object as KIND/NAME"),
+        (("get", "agents", "-A", "-w"), "of one project"),
+        (("get", "agent/a", "-A"), "are for lists"),
         (("label", "agent/a"), "nothing to set: give KEY=VALUE or KEY-"),
         (("label", "agent/a", "=x"), "KEY=VALUE or KEY-"),
         (("label", "agent/a", "x=1", "x-"), "write each key once"),

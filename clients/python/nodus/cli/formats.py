@@ -30,6 +30,8 @@ class Format:
     word: str
     template: Template | None = None
     columns: CustomColumns | None = None
+    projects: bool = False
+    """Whether a table says of each object in which project it is."""
 
     @property
     def tabular(self) -> bool:

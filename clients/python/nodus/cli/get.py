@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from nodus._kinds import Kind
-from nodus.cli import completing, failures, formats, printing, sorting, text
+from nodus.cli import columns, completing, failures, formats, printing, sorting, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import kind_of, kinds_of, targets_of
 from nodus.cli.selection import Choice, Subject, field_option, filename_option, label_option
@@ -22,6 +24,7 @@ from nodus.errors import NodusError, NotFoundError
 @label_option
 @field_option
 @click.option("--sort-by", type=sorting.KEY, help="Order of a list, such as .metadata.creationTimestamp.")
+@click.option("-A", "--all-projects", is_flag=True, help="List the objects of every project.")
 @click.option("-w", "--watch", is_flag=True, help="Go on showing what changes, until interrupted.")
 @click.option("--no-headers", is_flag=True, help="Tables without their headings.")
 @click.option("--ignore-not-found", is_flag=True, help="An object that does not exist is no error.")
@@ -35,6 +38,7 @@ def get(
     labels: str | None,
     fields: str | None,
     sort_by: sorting.Key | None,
+    all_projects: bool,
     watch: bool,
     no_headers: bool,
     ignore_not_found: bool,
@@ -49,6 +53,7 @@ def get(
       nodus get ar --sort-by .status.cost.totalUSD
       nodus get ar triage -o jsonpath='{.status.phase}'
       nodus get ar -o custom-columns=NAME:.metadata.name,PHASE:.status.phase
+      nodus get ar --all-projects
       nodus get ar --watch
 
     With --watch a line is printed whenever an object changes; -o json prints the changed object in one line.
@@ -58,17 +63,19 @@ def get(
     if watch:
         from nodus.cli.watching import follow  # noqa: PLC0415 (only a watcher pays for it)
 
-        if files or sort_by:
-            raise usage("--watch shows changes as they come; leave out -f and --sort-by")
+        if files or sort_by or all_projects:
+            raise usage("--watch shows changes as they come, of one project; leave out -f, --sort-by and -A")
         kind, name = _watched(words)
         follow(session, kind, name, output, labels=labels, fields=fields, header=not no_headers)
     elif not files and len(words) == 1 and "/" not in words[0]:
-        lists = [(kind, _listed(session, kind, labels, fields)) for kind in kinds_of(words[0])]
+        output = replace(output, projects=all_projects)
+        projects = _projects(session) if all_projects else [None]
+        lists = [(kind, _listed(session, kind, projects, labels, fields)) for kind in kinds_of(words[0])]
         if sort_by:
             lists = [(kind, sort_by.sorted(things)) for kind, things in lists]
         _show_lists(session, lists, output, header=not no_headers)
-    elif labels or fields or sort_by:
-        raise usage("selectors and --sort-by are for lists; leave out the names")
+    elif labels or fields or sort_by or all_projects:
+        raise usage("selectors, --sort-by and -A are for lists; leave out the names")
     else:
         subjects = Choice(words, files).find(session)
         _show_named(session, subjects, output, header=not no_headers, missing_is_fine=ignore_not_found)
@@ -83,9 +90,21 @@ def _watched(words: tuple[str, ...]) -> tuple[Kind, str | None]:
     return targets[0].kind, targets[0].name
 
 
-def _listed(session: Session, kind: Kind, labels: str | None, fields: str | None) -> list[dict[str, Any]]:
-    found = session.resource(kind).list(label_selector=labels, field_selector=fields)
-    return [thing.to_dict() for thing in found]
+def _projects(session: Session) -> list[str | None]:
+    """The names of all projects that the organization has."""
+    return [
+        str(columns.pick(project.to_dict(), "metadata.name")) for project in session.client.projects.list()
+    ]
+
+
+def _listed(
+    session: Session, kind: Kind, projects: Sequence[str | None], labels: str | None, fields: str | None
+) -> list[dict[str, Any]]:
+    return [
+        thing.to_dict()
+        for project in (projects if kind.namespaced else [None])
+        for thing in session.resource(kind, project).list(label_selector=labels, field_selector=fields)
+    ]
 
 
 def _show_lists(
@@ -104,10 +123,12 @@ def _show_lists(
     if output.tabular and output.word != "name":
         for kind, things in lists:
             if not things:
-                click.echo(f"No {kind.plural} in {_place(session, kind)}.", err=True)
+                click.echo(f"No {kind.plural} in {_place(session, kind, output)}.", err=True)
 
 
-def _place(session: Session, kind: Kind) -> str:
+def _place(session: Session, kind: Kind, output: formats.Format) -> str:
+    if kind.namespaced and output.projects:
+        return "any project"
     return f"project {text.line(session.client.project)}" if kind.namespaced else "this organization"
 
 

@@ -49,7 +49,11 @@ def table_of(kind: Kind, things: Sequence[Thing], output: Format) -> tuple[list[
     if output.columns is not None:
         return [*output.columns.header], [output.columns.row(thing) for thing in things]
     wide = output.word == "wide"
-    return columns.header(kind, wide=wide), [columns.row(kind, thing, wide=wide) for thing in things]
+    header, cells = columns.header(kind, wide=wide), [columns.row(kind, thing, wide=wide) for thing in things]
+    if not (output.projects and kind.namespaced):
+        return header, cells
+    projects = [str(columns.pick(thing, "metadata.namespace")) for thing in things]
+    return ["PROJECT", *header], [[project, *row] for project, row in zip(projects, cells, strict=True)]
 
 
 def value(found: Thing, output: Format) -> None:
