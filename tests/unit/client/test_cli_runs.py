@@ -167,7 +167,7 @@ def test_a_wait_for_another_field_goes_on_after_the_end(started: Cli, server: Fa
         (("get", "ar", "-n", "web"), "a project is chosen with -p: -p web"),
         (("-n", "web", "get", "ar"), "a project is chosen with -p: -p web"),
         (("get", "ar", "-w", "-o", "jsonpath={.a}"), "--watch shows tables, names, json or yaml"),
-        (("get", "ar", "-w", "--sort-by=.a"), "leave out -f and --sort-by"),
+        (("get", "ar", "-w", "--sort-by=.a"), "leave out -f, --sort-by and -A"),
         (("cancel", "ar", "a", "ar/b"), "write every object as KIND/NAME"),
         (("cancel", "ar/a", "b"), "no kind 'b'"),
         (("cancel",), "which object? Give KIND/NAME"),
