@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from nodus_core.billing.credits import Credits
 from nodus_core.billing.slices import lacking
-from nodus_core.journal.access import Access, Organization
+from nodus_core.journal.access import Organization, organization_row
 from nodus_core.journal.accounts import closing, credits_id, limiting, opening
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.journal import Journal
@@ -199,7 +199,7 @@ def test_a_closed_account_pays_no_more_and_goes_when_nothing_is_held(journal: Jo
 
 @pytest.mark.req("NODQ-99")
 def test_credits_grow_once_for_each_request(journal: Journal) -> None:
-    Access(journal.writer).create_organization(Organization("acme", NOW))
+    journal.writer.commit("create-organization", organization_row(Organization("acme", NOW)))
     credit = Credits(journal.accounts, journal.ledger, FakeClock())
     assert credit.show("acme") == {"unlimited": True}
     for key in ("k1", "k1", "k2"):
