@@ -91,7 +91,7 @@ async def main():
         status = await run.wait(timeout=120)
         print(status.phase, len(await run.steps()) > 2, answer == await run.answer() != "")
         again = await nodus.AsyncAgentRun.from_name(run.name, client=client).status
-        print(again == status)
+        print(again.phase == status.phase)
         async for found in client.agentruns.list(field_selector="spec.agent=e2e-awaited"):
             await client.agentruns.delete(found.metadata.name)
             await client.agentruns.wait_gone(found.metadata.name, timeout=60)
