@@ -7,11 +7,9 @@ from typing import Any, Self
 from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.document import bad, read_json
+from nodus_core.resources.media_types import APPLY, JSON
 from nodus_core.resources.yaml_text import read_yaml
 
-JSON = "application/json"
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 PAGE = 100
 LARGEST_PAGE = 500
 LONGEST_NUMBER = 18

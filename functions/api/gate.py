@@ -8,9 +8,10 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
-from nodus_core.aws.http_events import headers_of
+from nodus_core.journal.access import AccessKey
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.kinds import API_VERSION
+from nodus_core.resources.media_types import JSON
 
 from functions.api.call import Call
 from functions.api.errors import to_failure
@@ -18,7 +19,6 @@ from functions.api.service import Service
 
 BASE_PATH = f"/apis/{API_VERSION}"
 BASE = f"{BASE_PATH}/namespaces/<project>"
-JSON = "application/json"
 REQUEST_ID = "X-Request-Id"
 """The header by which an answer is found in the logs."""
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -70,6 +70,10 @@ class Rule:
     path: str
     permission: str | None = None
 
+    def fits(self, path: str) -> bool:
+        """Whether this is a path of the route, whatever the method."""
+        return re.fullmatch(re.sub("<[a-z_]+>", "[^/]+", self.path), path) is not None
+
 
 class Gate:
     """Routes of one process. `facts` says of the last call what its log line needs."""
@@ -78,7 +82,6 @@ class Gate:
         self.service = service
         self.app = APIGatewayHttpResolver()
         self.rules: list[Rule] = []
-        self._paths: list[tuple[str, re.Pattern[str]]] = []
         self.facts: Facts = {}
         self._repeatable = False
         self._request_id = ""
@@ -107,9 +110,11 @@ class Gate:
         """The call that is being answered. Raises `Refusal` `BadRequest`."""
         return Call.of(self.app.current_event.raw_event)
 
-    def header(self, name: str) -> str:
-        """A header of the call that is being answered; `name` is in lower case."""
-        return headers_of(self.app.current_event.raw_event).get(name, "")
+    def caller(self, call: Call) -> AccessKey:
+        """The key that a call carries, noted for its log line. Raises `Refusal` `Unauthorized`, `Forbidden`."""
+        key = self.service.door.caller(call.headers.get("authorization"), call.headers.get("nodus-org"))
+        self.facts |= {"org": key.org, "key": key.name}
+        return key
 
     def behind(
         self, method: str, rule: str, permission: str, *, repeatable: Judged = reads, namespaced: bool = True
@@ -126,10 +131,7 @@ class Gate:
             def guarded(project: str = "", **names: str) -> Response[Any]:
                 call = self.call()
                 self._repeatable = repeatable(call)
-                key = self.service.door.caller(
-                    call.headers.get("authorization"), call.headers.get("nodus-org")
-                )
-                self.facts |= {"org": key.org, "key": key.name}
+                key = self.caller(call)
                 if namespaced:
                     place = self.service.door.enter(key, project, permission)
                     self.facts["project"] = place.project
@@ -144,7 +146,6 @@ class Gate:
 
     def _add(self, rule: Rule, route: Route) -> None:
         self.rules.append(rule)
-        self._paths.append((rule.method, re.compile(re.sub("<[a-z_]+>", "[^/]+", rule.path))))
         self.app.route(rule.path, method=rule.method)(route)
 
     def _failed(self, error: Exception) -> Response[Any]:
@@ -157,7 +158,7 @@ class Gate:
     def _lost(self, _: NotFoundError) -> Response[Any]:
         """No route: the path is none, or takes other methods (as of a whole list: it is not deleted at once)."""
         method, path = self.app.current_event.http_method, self.app.current_event.path
-        taken = [known for known, pattern in self._paths if pattern.fullmatch(path)]
+        taken = [rule.method for rule in self.rules if rule.fits(path)]
         if not taken or method in taken:  # with a name in it that is none
             return self._failed(Refusal("NotFound", "there is nothing at this path"))
         allowed = ", ".join(taken)

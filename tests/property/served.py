@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qsl
 
 from tests.unit.api.rest import Context, Rest, api_event
 
@@ -30,7 +31,7 @@ class Served:
         body = environ["wsgi.input"].read(length) if length else None
         # WSGI hands paths on as latin-1 of their bytes.
         path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
-        query = dict(_pairs(environ.get("QUERY_STRING", "")))
+        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         event = api_event(environ["REQUEST_METHOD"], path, headers, body, query)
         answer = self.rest.gate.answer(event, Context())
         content = answer.get("body") or ""
@@ -41,12 +42,6 @@ class Served:
 
 
 def _headers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    many = {name: values for name, values in (answer.get("multiValueHeaders") or {}).items()}
+    many = answer.get("multiValueHeaders") or {}
     single = {name: [value] for name, value in (answer.get("headers") or {}).items()}
     return [(name, str(value)) for name, values in (many | single).items() for value in values]
-
-
-def _pairs(query: str) -> list[tuple[str, str]]:
-    from urllib.parse import parse_qsl  # noqa: PLC0415
-
-    return parse_qsl(query, keep_blank_values=True)

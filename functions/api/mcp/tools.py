@@ -6,8 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS
-
-from functions.api.call import APPLY, JSON
+from nodus_core.resources.media_types import APPLY, JSON
 
 Schema = dict[str, Any]
 Arguments = Mapping[str, Any]

@@ -6,10 +6,11 @@ from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
 from nodus_core.access.permissions import AGENTRUNS_READ, AGENTRUNS_WRITE
 from nodus_core.conversations.reading import Elsewhere
+from nodus_core.resources.media_types import JSON
 from nodus_core.resources.message import read_message
 from nodus_core.resources.resolution import read_resolution
 
-from functions.api.call import JSON, Call
+from functions.api.call import Call
 from functions.api.gate import Gate, always, redirect, reply, text_reply
 from functions.api.routes.lists import list_reply, message_reply, outcome_reply
 

@@ -37,8 +37,7 @@ def list_objects(service: Service, place: Place, call: Call, kind: str) -> Respo
     tables = tables_for(service, call, kind)
     if tables is None:
         return list_reply(BY_NAME[kind].list_name, page, metadata)
-    more = {"continue": page.after} if page.after is not None else {}
-    return reply(tables.table(page.items, {**metadata, **more}))
+    return reply(tables.table(page.items, _with_continue(metadata, page)))
 
 
 def object_reply(service: Service, call: Call, shown: dict[str, Any]) -> Response[Any]:
@@ -83,18 +82,19 @@ def _window(service: Service, place: Place, call: Call, kind: str) -> Response[A
 
 
 def _row(tables: Tables, event: Event, number: int) -> dict[str, Any]:
-    """An event's object as a table of one row; the columns stand in the first one. An error stays what it is."""
-    if event.object.get("kind") == "Status":
-        return event.object
+    """An event's object as a table of one row; the columns stand in the first one."""
     version = {"resourceVersion": event.object["metadata"]["resourceVersion"]}
     return tables.table([event.object], version, headed=number == 0)
 
 
 def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:
-    more = {"continue": page.after} if page.after is not None else {}
-    return reply(
-        {"apiVersion": API_VERSION, "kind": kind, "metadata": {**metadata, **more}, "items": page.items}
-    )
+    metadata = _with_continue(metadata, page)
+    return reply({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "items": page.items})
+
+
+def _with_continue(metadata: dict[str, str], page: PageOf) -> dict[str, str]:
+    """A list's metadata, with where its next page begins if there is one."""
+    return metadata if page.after is None else {**metadata, "continue": page.after}
 
 
 def outcome_reply(service: Service, outcome: Outcome, code: int | None = None) -> Response[Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.resources.login import read_login
+from nodus_core.resources.media_types import JSON
 
-from functions.api.call import JSON
 from functions.api.gate import BASE_PATH, Gate, reply
 
 

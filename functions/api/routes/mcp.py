@@ -12,7 +12,7 @@ METHODS = ("GET", "POST", "DELETE")
 
 def add(gate: Gate) -> None:
     def admitted() -> Response[Any]:
-        gate.service.door.caller(gate.header("authorization"), gate.header("nodus-org") or None)
+        gate.caller(gate.call())
         return Response(204)
 
     for method in METHODS:

@@ -9,9 +9,10 @@ from nodus_core.resources.agentrunlist import ITEM, is_list, read_list
 from nodus_core.resources.deletion import DeleteOptions, read_deletion
 from nodus_core.resources.kinds import KINDS, Kind
 from nodus_core.resources.manifest import read_manifest
+from nodus_core.resources.media_types import APPLY, JSON, MERGE
 from nodus_core.resources.status import success
 
-from functions.api.call import APPLY, JSON, MERGE, Call
+from functions.api.call import Call
 from functions.api.gate import Gate, reply
 from functions.api.routes.lists import (
     list_objects,
@@ -90,10 +91,8 @@ def _add_making(gate: Gate, kind: Kind) -> None:
 
     @behind("DELETE", f"{rule}/<name>", may_write)
     def delete(place: Place, call: Call, name: str) -> Response[Any]:
-        service, options = (
-            _service(gate.service, call, "propagationPolicy", "gracePeriodSeconds"),
-            _options(call),
-        )
+        service = _service(gate.service, call, "propagationPolicy", "gracePeriodSeconds")
+        options = _options(call)
         if options.dry_run:
             service = gate.service.rehearse()
         outcome = service.verbs[kind.name].delete(place, name, options.preconditions)

@@ -4,46 +4,27 @@ What is read is real, so every check is made; what would be written, started or 
 that only a commit would check, because of a race, is not seen: nothing is promised by a rehearsal.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.journal import Journal
+from nodus_core.journal.passing_store import PassingStore
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Ids
-from nodus_core.journal.store import Key, Page, Row, Store, Transaction
+from nodus_core.journal.store import Transaction
 from nodus_core.journal.vault import VaultPlace
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, inline
 
 
-@dataclass(frozen=True)
-class RehearsedStore:
+class RehearsedStore(PassingStore):
     """A store that is read and never written."""
-
-    real: Store
 
     def commit(self, transaction: Transaction, token: str) -> None:
         """Nothing is written."""
-
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        return self.real.get(keys)
-
-    def query(
-        self,
-        pk: str,
-        prefix: str = "",
-        *,
-        after: str | None = None,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> Page:
-        return self.real.query(pk, prefix, after=after, limit=limit, newest_first=newest_first)
-
-    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
-        return self.real.due(shard, until, limit)
 
 
 @dataclass(frozen=True)

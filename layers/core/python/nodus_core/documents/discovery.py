@@ -1,8 +1,9 @@
 """Kubernetes discovery: which groups, versions and kinds there are, so that kubectl works unmodified."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from nodus_core.documents.operations import ONE, Operation, operations
 from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
 
 Document = dict[str, Any]
@@ -11,17 +12,8 @@ VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 """What can be done to objects; those that callers do not make they neither delete."""
 MAKING = frozenset({"create", "delete"})
 
-SUBRESOURCES: Mapping[str, tuple[tuple[str, list[str]], ...]] = {
-    "agentruns": (
-        ("answer", ["get"]),
-        ("cancel", ["create"]),
-        ("messages", ["create"]),
-        ("resolution", ["create"]),
-        ("steps", ["get"]),
-        ("team", ["get"]),
-    )
-}
-"""What stands below the objects of a kind, and what can be done with it."""
+_DONE = {"GET": "get", "POST": "create"}
+"""Kubernetes' word for what a method does with something below an object."""
 
 _GROUP_VERSION = {"groupVersion": API_VERSION, "version": VERSION}
 
@@ -44,9 +36,10 @@ def group() -> Document:
 def resources(kinds: Iterable[Kind] = KINDS) -> Document:
     """`GET /apis/nodus.dev/v1`: the kinds, their words, and what is below their objects."""
     listed: list[Document] = []
+    calls = list(operations())
     for kind in kinds:
         listed.append(_resource(kind))
-        listed += [_subresource(kind, name, verbs) for name, verbs in SUBRESOURCES.get(kind.plural, ())]
+        listed += [_subresource(kind, *each) for each in sorted(_below(kind, calls))]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -86,11 +79,19 @@ def _resource(kind: Kind) -> Document:
     }
 
 
-def _subresource(kind: Kind, name: str, verbs: list[str]) -> Document:
+def _below(kind: Kind, calls: Iterable[Operation]) -> Iterator[tuple[str, str]]:
+    """What stands below a kind's objects, and what can be done with it."""
+    for call in calls:
+        below = call.path.partition(f"{ONE}/")[2]
+        if call.kind is kind and below:
+            yield below, _DONE[call.method]
+
+
+def _subresource(kind: Kind, name: str, verb: str) -> Document:
     return {
         "name": f"{kind.plural}/{name}",
         "singularName": "",
         "namespaced": kind.namespaced,
         "kind": kind.name,
-        "verbs": verbs,
+        "verbs": [verb],
     }

@@ -5,6 +5,7 @@ from typing import Any, cast
 from nodus_core.documents.operations import Operation, operations
 from nodus_core.documents.schemas import GVK, all_schemas, gvk, relocated
 from nodus_core.documents.shared import STATUS
+from nodus_core.resources.media_types import JSON
 
 Document = dict[str, Any]
 DEFINITIONS = "#/definitions/"
@@ -42,7 +43,7 @@ def _operation(operation: Operation) -> Document:
         "operationId": operation.id,
         "description": operation.summary,
         "consumes": list(operation.bodies) or ["*/*"],
-        "produces": ["application/json"],
+        "produces": [JSON],
         "parameters": parameters,
         "responses": {
             str(code): {

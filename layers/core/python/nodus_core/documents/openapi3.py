@@ -6,6 +6,7 @@ from typing import Any
 from nodus_core.documents.operations import Operation, Parameter, operations
 from nodus_core.documents.schemas import GVK, all_schemas, gvk, relocated
 from nodus_core.resources.kinds import API_VERSION
+from nodus_core.resources.media_types import JSON
 
 Document = dict[str, Any]
 
@@ -62,7 +63,7 @@ def _operation(operation: Operation) -> Document:
                             }
                         }
                     }
-                    if answer.schema or answer.media != "application/json"
+                    if answer.schema or answer.media != JSON
                     else {}
                 ),
             }

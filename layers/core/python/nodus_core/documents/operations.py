@@ -7,11 +7,8 @@ from typing import Literal
 from nodus_core.documents.schemas import name_of
 from nodus_core.documents.shared import STATUS, Schema
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
+from nodus_core.resources.media_types import APPLY, JSON, MERGE, TEXT
 
-JSON = "application/json"
-TEXT = "text/plain"
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 BASE = f"/apis/{API_VERSION}"
 
 Where = Literal["path", "query", "header"]

@@ -20,6 +20,11 @@ GVK = "x-kubernetes-group-version-kind"
 
 _BOUNDS = {"ge": "minimum", "le": "maximum"}
 _PYDANTICS = "#/$defs/"
+_STATUS: Schema = {
+    "type": "object",
+    "description": "What is so; written by the server only.",
+    "x-kubernetes-preserve-unknown-fields": True,
+}
 _LEFT_OUT = frozenset({"title", "default", "$defs"})
 
 
@@ -57,7 +62,7 @@ def of_kind(kind: Kind, found: dict[str, Schema]) -> Schema:
             "kind": _word("The kind.", kind.name),
             "metadata": _about("What every object has.", ref(OBJECT_META)),
             "spec": _about("What is wanted.", of_model(kind.spec, found)),
-            "status": status_of(kind, found),
+            "status": _STATUS,
         },
         "required": ["apiVersion", "kind", "metadata", "spec"],
         GVK: gvk(kind.name),
@@ -76,16 +81,6 @@ def of_kind(kind: Kind, found: dict[str, Schema]) -> Schema:
         GVK: gvk(kind.list_name),
     }
     return ref(name_of(kind.name))
-
-
-def status_of(kind: Kind, found: dict[str, Schema]) -> Schema:
-    """What the server says of an object; clients cannot write it."""
-    del kind, found
-    return {
-        "type": "object",
-        "description": "What is so; written by the server only.",
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
 
 
 def all_schemas() -> dict[str, Schema]:

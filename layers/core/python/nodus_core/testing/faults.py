@@ -11,12 +11,12 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
-from nodus_core.journal.store import Key, Page, Row, Store, Transaction
+from nodus_core.journal.passing_store import PassingStore
+from nodus_core.journal.store import Store, Transaction
 from nodus_core.kernel.errors import StoreUnavailable
 
 
@@ -72,36 +72,19 @@ class Faults:
             return fault
 
 
-class FaultyStore:
+class FaultyStore(PassingStore):
     """A store whose commits fail as planned: its caller meets `StoreUnavailable`, applied or not."""
 
     def __init__(self, store: Store, faults: Faults) -> None:
-        self._store = store
+        super().__init__(store)
         self._faults = faults
 
     def commit(self, transaction: Transaction, token: str) -> None:
         fault = self._faults.next()
         if fault is None or fault in CARRIED_OUT:
-            self._store.commit(transaction, token)
+            self.real.commit(transaction, token)
         if fault is not None and fault is not Fault.SLOW:
             raise StoreUnavailable(f"{transaction.name}: {fault} was injected")
-
-    def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        return self._store.get(keys)
-
-    def query(
-        self,
-        pk: str,
-        prefix: str = "",
-        *,
-        after: str | None = None,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> Page:
-        return self._store.query(pk, prefix, after=after, limit=limit, newest_first=newest_first)
-
-    def due(self, shard: str, until: str, limit: int | None = None) -> Iterable[Key]:
-        return self._store.due(shard, until, limit)
 
 
 class FaultyWire:

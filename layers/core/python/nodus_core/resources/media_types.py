@@ -1,0 +1,6 @@
+"""The media types of bodies."""
+
+JSON = "application/json"
+TEXT = "text/plain"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
