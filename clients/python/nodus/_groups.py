@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from nodus._agentgroups import AgentGroupsFlows
 from nodus._agents import money
-from nodus._client import AnyClient, AsyncClient, Client, default_client
+from nodus._client import AsyncClient, Client, default_client
 from nodus._flow import Blocking, Concurrent, Flow, collected, operation, reading
+from nodus._handles import Handle
 from nodus._kinds import AGENT_GROUP
 from nodus._readiness import require_available
 from nodus._record import Record
@@ -24,7 +25,7 @@ Evaluation = Mapping[str, Any]
 """``environment`` (``"NAME@VERSION"``), ``split``, ``tasks``, ``repetitions``, ``seed``, ``timeout``."""
 
 
-class AgentGroupFlows(Generic[RunT]):
+class AgentGroupFlows(Handle, Generic[RunT]):
     """A handle to one group.
 
     A group that the server keeps and does not act on yet says so: what needs it to act raises
@@ -32,15 +33,6 @@ class AgentGroupFlows(Generic[RunT]):
     """
 
     _run: type[RunT]
-
-    def __init__(self, name: str, *, client: AnyClient) -> None:
-        self.name = name
-        self._client = client
-
-    @property
-    def project(self) -> str:
-        """The project of the group."""
-        return self._client.project
 
     @reading
     def status(self) -> Flow[Record]:
@@ -150,9 +142,6 @@ class AgentGroupFlows(Generic[RunT]):
         group = yield from self._read(within)
         require_available(AGENT_GROUP, self.name, group)
         return group
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, project={self.project!r})"
 
 
 class AgentGroup(AgentGroupFlows[AgentRun], Blocking):

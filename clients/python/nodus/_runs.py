@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from nodus._agentruns import AgentRunsFlows
 from nodus._client import AnyClient, AsyncClient, Client, default_client
 from nodus._flow import Blocking, Concurrent, Flow, collected, operation, reading
+from nodus._handles import Handle
 from nodus._record import Record
 from nodus._waiting import waiting
 from nodus.errors import (
@@ -33,17 +34,8 @@ CLEAN_UP_SECONDS = 120.0
 Records = list[Record]
 
 
-class AgentRunFlows:
+class AgentRunFlows(Handle):
     """A handle to one run."""
-
-    def __init__(self, name: str, *, client: AnyClient) -> None:
-        self.name = name
-        self._client = client
-
-    @property
-    def project(self) -> str:
-        """The project of the run."""
-        return self._client.project
 
     @reading
     def status(self) -> Flow[Record]:
@@ -175,9 +167,6 @@ class AgentRunFlows:
     @property
     def _runs(self) -> AgentRunsFlows:
         return self._client.agentruns
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, project={self.project!r})"
 
 
 class AgentRun(AgentRunFlows, Blocking):

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import Any, TypedDict, Unpack
 
 from nodus._agents import money
-from nodus._client import AnyClient, AsyncClient, Client, default_client
+from nodus._client import AsyncClient, Client, default_client
 from nodus._egress import Egress
 from nodus._flow import Blocking, Concurrent, Flow, operation, reading
+from nodus._handles import Handle
 from nodus._record import Record
 from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of
@@ -26,17 +27,8 @@ class SandboxSettings(TypedDict, total=False):
     max_cost: str | Decimal | int | None
 
 
-class SandboxFlows:
+class SandboxFlows(Handle):
     """A handle to one sandbox. The server keeps and checks sandboxes of one's own, and starts none yet."""
-
-    def __init__(self, name: str, *, client: AnyClient) -> None:
-        self.name = name
-        self._client = client
-
-    @property
-    def project(self) -> str:
-        """The project of the sandbox."""
-        return self._client.project
 
     @reading
     def status(self) -> Flow[Record]:
@@ -52,9 +44,6 @@ class SandboxFlows:
         """
         yield from ResourceFlows.delete(self._client.sandboxes, self.name)
         yield from ResourceFlows.wait_gone(self._client.sandboxes, self.name, timeout=timeout)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, project={self.project!r})"
 
 
 class Sandbox(SandboxFlows, Blocking):
