@@ -5,19 +5,15 @@ CLOUD  := .state/venv/bin/python -m localstack
 # What `make test` runs side by side, and what needs the one local cloud that a test session starts. Kills at every
 # commit point over the journal in memory are quick; those of a deployed cloud's processes are not (`make crash-tests`).
 QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wildcard tests/crash/test_*.py)
-# Longer ones of a deployed cloud (`make wide`); the rest fits into CI's time.
-WIDE     := tests/e2e/kubectl tests/e2e/test_sdk_objects.py tests/e2e/test_commands_nodus.py \
-            tests/e2e/test_resolution.py tests/e2e/test_main_job_answers.py tests/integration/test_lists.py
-DEPLOYED := $(filter-out $(WIDE),$(wildcard tests/integration/test_*.py tests/integration/runs \
-            tests/integration/sandbox tests/integration/sandboxd tests/e2e/test_*.py))
+DEPLOYED := tests/integration tests/e2e
 # Seconds for each of the two, so that CI ends within 25 minutes on two cores.
 QUICK_S    ?= 620
-DEPLOYED_S ?= 800
+DEPLOYED_S ?= 620
 # Kills of `make crash`.
 KILLS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs demo deploy test wide crash crash-tests bench fuzz coverage-spec check format clean
+.PHONY: help setup up down status logs demo deploy test crash crash-tests bench fuzz coverage-spec check format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,12 +39,9 @@ demo: up ## apply an agent, run it, and watch the steps
 deploy: setup ## deploy again to the running local cloud, if anything changed
 	@$(CLOUD) deploy
 
-test: setup ## all tests but those of `wide`, crash/deployed and bench; those that need a cloud get one of their own
-	@$(PY) -m localstack.tiers --limit $(QUICK_S) --parallel $(QUICK)
-	@$(PY) -m localstack.tiers --limit $(DEPLOYED_S) $(DEPLOYED)
-
-wide: setup ## the longer tests of a deployed cloud: kubectl, every line of the CLI, large answers, lists
-	@$(PY) -m localstack.tiers --limit 1800 $(WIDE)
+test: setup ## all tests but crash/deployed and bench; those that need a cloud get one of their own
+	@$(PY) -m localstack.tiers --limit $(QUICK_S) --dist load $(QUICK)
+	@$(PY) -m localstack.tiers --limit $(DEPLOYED_S) --dist loadfile $(DEPLOYED)
 
 crash: setup ## a campaign of random kills over a deployed local cloud; KILLS=2000 takes two hours, SEED=N repeats its dice
 	@$(PY) -m tests.crash.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))

@@ -1,6 +1,6 @@
 """Run tiers of tests, within a limit of time, and leave no process behind.
 
-`python -m localstack.tiers [--parallel] [--limit SECONDS] FOLDER …`. Tests get a temporary folder of their own;
+`python -m localstack.tiers [--dist KIND] [--limit SECONDS] FOLDER …`. Tests get a temporary folder of their own;
 whatever still runs below it at the end, because a test session was killed, is ended.
 """
 
@@ -38,7 +38,10 @@ def main(arguments: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m localstack.tiers", description=__doc__)
     made.add_argument(
-        "--parallel", action="store_true", help="several processes; for tests that share nothing"
+        "--dist",
+        choices=("no", "load", "loadfile"),
+        default="no",
+        help="in several processes: any test in any (load), those of a file in one (loadfile)",
     )
     made.add_argument("--limit", type=float, default=900, help="seconds for all of them (default: 900)")
     made.add_argument("folders", nargs="+", help="folders or files of tests")
@@ -48,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace, folder: Path) -> int:
     """Pytest in a process group of its own, so that it can be ended with all it started."""
     path = os.pathsep.join([str(APP_BIN), str(TOOLS_BIN), os.environ.get("PATH", "/usr/bin:/bin")])
-    words = ["-n", WORKERS] if options.parallel else []
+    words = [] if options.dist == "no" else ["-n", WORKERS, "--dist", options.dist]
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *words, *options.folders],
         cwd=ROOT,

@@ -67,6 +67,7 @@ class Place:
 def fake(tmp_path: Path) -> Iterator[Place]:
     """The fake server."""
     server = FakeServer()
+    server.pace = 4  # a client's reads come ever more seldom
     server.outcomes["hello-agent-run"] = Outcome(answer="It is Python 3.11.")
     settings = {
         "NODUS_SERVER": server.address,

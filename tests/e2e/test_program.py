@@ -84,7 +84,8 @@ def started(fake: Place) -> Place:
 
 def test_follow_on_a_terminal_shows_spinner_steps_and_end(started: Place) -> None:
     assert started.fake
-    started.fake.runs["default", "hello-agent-run"].looks = -1
+    run = started.fake.runs["default", "hello-agent-run"]
+    run.looks, run.pace = -1, 1
     with on_terminal(started, *FOLLOW) as terminal:
         shown = terminal.rest().decode()
         assert terminal.process.wait() == 0

@@ -72,7 +72,7 @@ async def main():
         try:
             await client.agentruns.create_many(bad)
         except nodus.errors.InvalidError as error:
-            print(error.causes[0].field)
+            print([cause.field for cause in error.causes])
         ended = set()
         async for event in client.agentruns.watch(field_selector="spec.agent=sdk-batch", timeout=120):
             if event.object.status.phase == "Succeeded":
@@ -103,7 +103,7 @@ asyncio.run(main())
     )
     assert printed.split("\n") == [
         "True 3",
-        "items[1].spec.agnt",
+        "['items[1].spec.agent', 'items[1].spec.input', 'items[1].spec.agnt']",
         "['sdk-batch-0', 'sdk-batch-1', 'sdk-batch-2']",
         "Succeeded",
         "NotAvailable",

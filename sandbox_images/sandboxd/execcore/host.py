@@ -35,6 +35,7 @@ class ProcessHost:
         self._spawner = Spawner()
         self._reaper = Reaper(adopts_orphans=adopts_orphans)
         self._born = _own_start()
+        self._name = secrets.token_hex(4)
         self._census = Census(lambda: read_population(self._born))
         self._running: dict[str, Execution] = {}
         self._not_alone: set[str] = set()
@@ -66,7 +67,7 @@ class ProcessHost:
         Raises:
             SpawnError: nothing was started.
         """
-        mark = secrets.token_hex(8)
+        mark = f"{self._name}.{secrets.token_hex(8)}"
         group = self._free_group() if self._user.uid is not None else None
         spawned = self._spawner.spawn(spec, mark, self._user, group)
         tree = Tree(spawned.pid, _start_of(spawned.pid, self._born), mark, group)

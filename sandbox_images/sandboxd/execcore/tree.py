@@ -29,7 +29,7 @@ class Tree:
     Args:
         leader: pid of the first process, also the number of its session.
         started: clock ticks since boot at which the leader started.
-        mark: value of the mark in the environment.
+        mark: value of the mark in the environment: the daemon's name, a point, the command's.
         group: supplementary group of this command alone, where the daemon may give one: unlike the
             environment, a command can neither change nor hide it.
     """
@@ -50,6 +50,11 @@ class Tree:
             return True
         return entry.mark == self.mark or (entry.session == self.leader and entry.started >= self.started)
 
+    def _is_neighbour(self, entry: ProcessEntry) -> bool:
+        """Whether it belongs to another command of the same daemon."""
+        daemon = self.mark.partition(".")[0]
+        return entry.mark not in (None, self.mark) and str(entry.mark).partition(".")[0] == daemon
+
     def with_orphans(
         self, population: Population, adopter: int, leaders: frozenset[int]
     ) -> list[ProcessEntry]:
@@ -63,7 +68,7 @@ class Tree:
             adopter: pid of the daemon, to which orphans fall.
             leaders: leaders of the commands that the daemon knows; those are no orphans.
         """
-        if any(entry.mark not in (None, self.mark) for entry in population.values()):
+        if any(self._is_neighbour(entry) for entry in population.values()):
             return self.members(population)
         orphans = [
             entry

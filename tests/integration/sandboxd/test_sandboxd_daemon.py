@@ -1,4 +1,8 @@
-"""The daemon as a process: its secrets, its ends, and what it leaves behind."""
+"""The daemon as a process: its secrets, its ends, and what it leaves behind.
+
+These daemons have no container of their own, and two at once would give their commands the same groups: so the
+tests stand in one file, which runs in one process.
+"""
 
 import asyncio
 import os

@@ -23,7 +23,7 @@ class Outcome:
 
 @dataclass
 class Run:
-    """One run's life. ``looks`` counts how often it was read; each look moves it on by half a step."""
+    """One run's life, counted in half steps; each look moves it on by ``pace`` of them."""
 
     outcome: Outcome
     names: tuple[tuple[str, str], ...] = (
@@ -35,7 +35,7 @@ class Run:
         ("turn-1.model.2", "model"),
     )
     looks: int = 0
-    moves: bool = True
+    pace: int = 1
     cancelled: bool = False
     messages: dict[str, str] = field(default_factory=dict)
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -59,7 +59,7 @@ class Run:
         return self.cancelled or (self.over and self.outcome.phase in {"Succeeded", "Failed", "Cancelled"})
 
     def look(self) -> None:
-        self.looks += self.moves
+        self.looks += self.pace
 
     def end(self) -> None:
         self.looks = 2 * len(self.names) + 1

@@ -135,6 +135,7 @@ class FakeServer:
         self.documents: dict[str, dict[str, Any]] = {"/version": {"gitVersion": "v0.1.0-fake"}}
         self.changes: list[tuple[int, str, tuple[str, str], dict[str, Any]]] = []
         self.page_size = 500
+        self.pace = 1
         self.lock = threading.RLock()
         self._version = 100
         self._http = _Http(("127.0.0.1", 0), _handler(self))
@@ -368,7 +369,7 @@ class FakeServer:
         self.objects[project, plural, name] = stored
         if kind == "AgentRun" and thing is None:
             outcome = self.outcomes.get(name) or self.outcomes.get(spec["input"]) or Outcome()
-            self.runs[project, name] = Run(outcome)
+            self.runs[project, name] = Run(outcome, pace=self.pace)
         self._changed("MODIFIED" if thing else "ADDED", project, plural, stored)
         return self._shown(stored)
 

@@ -357,7 +357,7 @@ def test_follow_into_a_pipe_tells_when_phase_or_reason_change(started: Cli, serv
 def many(server: FakeServer, count: int) -> Run:
     """The run with so many steps, which goes on only when the test says so."""
     run = the_run(server)
-    run.moves = False
+    run.pace = 0
     run.names = tuple((f"turn-1.tool.run_command.{number}", "tool") for number in range(count))
     return run
 
