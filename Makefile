@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY     := .venv/bin/python
 CLOUD  := .state/venv/bin/python -m localstack
-# What `make test` runs side by side, and what needs the one local cloud that a test session starts. Kills at every
+# What `make test` runs: tests without a cloud, and those that start one or two. Kills at every
 # commit point over the journal in memory are quick; those of a deployed cloud's processes are not (`make crash-tests`).
 QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wildcard tests/crash/test_*.py)
 DEPLOYED := tests/integration tests/e2e
