@@ -23,7 +23,7 @@ Record = dict[str, Any]
 class Part:
     """What is encoded for a wire again and again: it holds what was made of it (`wires.memo`) for as long as it lives.
 
-    To look it up by the part itself would be to hash a whole message for each message of each round.
+    To look it up by the part itself would be to hash a whole message each time.
     """
 
     @cached_property
@@ -63,7 +63,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
-class UserMessage:
+class UserMessage(Part):
     """What a person, or a parent, says."""
 
     text: str
@@ -124,7 +124,7 @@ def spoken(target: Target, text: str) -> AssistantMessage:
 
 
 @dataclass(frozen=True)
-class ToolResult(Part):
+class ToolResult:
     """What one call gave. `is_error` tells the model that the tool did not do what was asked."""
 
     call_id: str
@@ -140,7 +140,7 @@ class ToolResult(Part):
 
 
 @dataclass(frozen=True)
-class ToolResults:
+class ToolResults(Part):
     """The results of the calls of the assistant message before it, in any order."""
 
     results: tuple[ToolResult, ...]

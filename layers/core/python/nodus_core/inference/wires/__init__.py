@@ -16,7 +16,7 @@ _BODIES: Memo[bytes] = Memo()
 def encode_request(request: ModelRequest) -> bytes:
     """The exact body to send. Raises: ValueError for a conversation that is out of order."""
     encode = anthropic.encode if request.target.wire == "anthropic" else openai.encode
-    return _BODIES.of(request, None, lambda: encode(request))
+    return _BODIES.of(request, lambda: encode(request))
 
 
 def decode_reply(request: ModelRequest, body: bytes) -> ModelReply:

@@ -1,17 +1,20 @@
 """The Messages format: content blocks, stored and sent back as the text that the provider gave."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from nodus_core.inference.exchange import (
     AssistantMessage,
+    Message,
     ModelReply,
     ModelRequest,
     StopReason,
     ToolSpec,
     Usage,
 )
+from nodus_core.inference.target import Target
 from nodus_core.inference.wires.calls import (
     REFUSED_TEXT,
     GivenCall,
@@ -28,12 +31,10 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
-from nodus_core.inference.wires.memo import Memo
+from nodus_core.inference.wires.memo import Growth
 from nodus_core.inference.wires.tokens import counts, token_count
-from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
+from nodus_core.inference.wires.turns import Answered, Replied, Said, among, conversation, turns
 
-_REPLIES: Memo[str | None] = Memo()
-_RESULTS: Memo[str] = Memo()
 _THINKING = ("thinking", "redacted_thinking")
 _STOPS: dict[str, StopReason] = {
     "max_tokens": "cut",
@@ -81,27 +82,44 @@ def decode(request: ModelRequest, text: str) -> ModelReply:
     return ModelReply(message, stop, usage)
 
 
-def _messages(request: ModelRequest) -> Iterator[str]:
-    """Messages whose roles alternate: results and the user's next text share one, as the format wants."""
-    pending: list[str] = []
-    for turn in turns(request):
+@dataclass(frozen=True)
+class _Written:
+    """Messages of both roles in turn, and the blocks of a user's message that goes on."""
+
+    messages: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+
+
+_WRITTEN: Growth[_Written] = Growth()
+
+
+def _messages(request: ModelRequest) -> list[str]:
+    target = request.target
+    written = _WRITTEN.of(conversation(request), among(target), _Written(), partial(_grown, target))
+    return [*written.messages, _of_user(written.blocks)]
+
+
+def _grown(target: Target, before: _Written, messages: tuple[Message, ...]) -> _Written:
+    """Roles alternate: results and the user's next text share one message, as the format wants."""
+    written, blocks = [*before.messages], [*before.blocks]
+    for turn in turns(messages, target):
         match turn:
             case Said(text=text):
-                pending.append(dump({"type": "text", "text": text}))
+                blocks.append(dump({"type": "text", "text": text}))
             case Answered():
-                pending.append(_RESULTS.of(turn.result, turn.call_id, partial(_result, turn)))
+                blocks.append(_result(turn))
             case Replied():
-                reply = _REPLIES.of(turn.message, turn.native, partial(_reply, turn))
+                reply = _reply(turn)
                 if reply is None:
                     continue
-                if pending:
-                    yield _of_user(pending)
-                pending = []
-                yield reply
-    yield _of_user(pending)
+                if blocks:
+                    written.append(_of_user(blocks))
+                blocks = []
+                written.append(reply)
+    return _Written(tuple(written), tuple(blocks))
 
 
-def _of_user(blocks: list[str]) -> str:
+def _of_user(blocks: Iterable[str]) -> str:
     return f'{{"role":"user","content":{array_text(blocks)}}}'
 
 

@@ -1,10 +1,10 @@
 """The Chat Completions format: one message object, stored and sent back as the text that the provider gave."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from nodus_core.inference.exchange import (
     AssistantMessage,
+    Message,
     ModelReply,
     ModelRequest,
     StopReason,
@@ -12,6 +12,7 @@ from nodus_core.inference.exchange import (
     ToolSpec,
     Usage,
 )
+from nodus_core.inference.target import Target
 from nodus_core.inference.wires.calls import (
     REFUSED_TEXT,
     GivenCall,
@@ -29,12 +30,12 @@ from nodus_core.inference.wires.json_text import (
     object_text,
     parse,
 )
-from nodus_core.inference.wires.memo import Memo
+from nodus_core.inference.wires.memo import Growth
 from nodus_core.inference.wires.tokens import counts, token_count
-from nodus_core.inference.wires.turns import Answered, Replied, Said, turns
+from nodus_core.inference.wires.turns import Answered, Replied, Said, among, conversation, turns
 
-_REPLIES: Memo[str] = Memo()
-_RESULTS: Memo[str] = Memo()
+_Texts = tuple[str, ...]
+_WRITTEN: Growth[_Texts] = Growth()
 _STOPS: dict[str, StopReason] = {"length": "cut", "content_filter": "refused"}
 
 
@@ -98,17 +99,25 @@ def _stop(
     return stop or ("tools" if given else "end")
 
 
-def _messages(request: ModelRequest) -> Iterator[str]:
-    if request.system:
-        yield dump({"role": "system", "content": request.system})
-    for turn in turns(request):
-        match turn:
-            case Said(text=text):
-                yield dump({"role": "user", "content": text})
-            case Answered():
-                yield _RESULTS.of(turn.result, turn.call_id, partial(_result, turn))
-            case Replied():
-                yield _REPLIES.of(turn.message, turn.native, partial(_reply, turn))
+def _messages(request: ModelRequest) -> _Texts:
+    system = (dump({"role": "system", "content": request.system}),) if request.system else ()
+    target = request.target
+    written = _WRITTEN.of(conversation(request), among(target), (), partial(_grown, target))
+    return (*system, *written)
+
+
+def _grown(target: Target, written: _Texts, messages: tuple[Message, ...]) -> _Texts:
+    return (*written, *map(_text, turns(messages, target)))
+
+
+def _text(turn: Said | Replied | Answered) -> str:
+    match turn:
+        case Said(text=text):
+            return dump({"role": "user", "content": text})
+        case Answered():
+            return _result(turn)
+        case Replied():
+            return _reply(turn)
 
 
 def _result(turn: Answered) -> str:

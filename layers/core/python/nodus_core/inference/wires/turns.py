@@ -1,10 +1,11 @@
 """A conversation as both wire formats want it: each call answered right behind its message, in order (FLD-05)."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nodus_core.inference.exchange import (
     AssistantMessage,
+    Message,
     ModelRequest,
     ToolResult,
     ToolResults,
@@ -44,19 +45,24 @@ class Answered:
     result: ToolResult
 
 
-def turns(request: ModelRequest) -> Iterator[Said | Replied | Answered]:
-    """The messages in order; every call has exactly one result.
-
-    Raises: ValueError for results that belong to no call, and for a conversation that ends with the model.
-    """
+def conversation(request: ModelRequest) -> tuple[Message, ...]:
+    """Its messages. Raises: ValueError for a conversation that ends with the model."""
     if not request.messages or isinstance(request.messages[-1], AssistantMessage):
         raise ValueError("a model request must end with a user message or tool results")
+    return request.messages
+
+
+def turns(messages: Iterable[Message], target: Target) -> Iterator[Said | Replied | Answered]:
+    """The messages in order; every call has exactly one result.
+
+    Raises: ValueError for results that belong to no call.
+    """
     last: Replied | None = None
-    for message in request.messages:
+    for message in messages:
         match message:
             case AssistantMessage():
                 yield from _answers(last, ())
-                last = Replied(message, is_native(message, request.target))
+                last = Replied(message, is_native(message, target))
                 yield last
             case ToolResults(results=results):
                 yield from _answers(last, results)
@@ -65,6 +71,12 @@ def turns(request: ModelRequest) -> Iterator[Said | Replied | Answered]:
                 yield from _answers(last, ())
                 last = None
                 yield Said(text if text.strip() else _NOTHING_SAID)
+    yield from _answers(last, ())
+
+
+def among(target: Target) -> Hashable:
+    """What of a target decides how a conversation is written: for whom its replies are native."""
+    return target.wire, target.family, target.provider
 
 
 def is_native(message: AssistantMessage, target: Target) -> bool:
