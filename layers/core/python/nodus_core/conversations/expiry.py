@@ -60,7 +60,8 @@ class Expiry:
             for ordinal in range(1, head.sandboxes + 1):
                 if remaining() < RESERVE_S:
                     return False
-                clear(self.journal, keys.sandbox_partition(ids.sandbox_id(head.id, ordinal)))
+                for partition in keys.sandbox_partitions(ids.sandbox_id(head.id, ordinal)):
+                    clear(self.journal, partition)
         self.journal.keeping.over(conversation)
         return True
 

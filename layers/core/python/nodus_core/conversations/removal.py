@@ -16,7 +16,7 @@ from nodus_core.journal.keys import (
     conversation_key,
     conversation_partition,
     run_partition,
-    sandbox_partition,
+    sandbox_partitions,
 )
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
@@ -49,7 +49,7 @@ def _partitions(head: Conversation) -> Iterable[str]:
     for number in range(1, head.opened + 1):
         yield run_partition(ids.run_id(head.id, number))
     for ordinal in range(1, head.sandboxes + 1):
-        yield sandbox_partition(ids.sandbox_id(head.id, ordinal))
+        yield from sandbox_partitions(ids.sandbox_id(head.id, ordinal))
     yield conversation_partition(head.id)
 
 

@@ -187,7 +187,7 @@ class Journal:
 
     def open_commands(self, sandbox: str) -> Iterator[Command]:
         """Commands of a sandbox that carry the mark of open ones: all that have not ended, and perhaps some that have."""
-        marks = self._rows(keys.sandbox_partition(sandbox), keys.OPEN_COMMANDS)
+        marks = self._rows(keys.open_partition(sandbox))
         names = [str(mark["command"]) for mark in marks]
         for start in range(0, len(names), 100):
             wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
@@ -221,7 +221,7 @@ class Journal:
         row = self.store.get([key])[0]
         return None if row is None else from_row(cls, row)
 
-    def _rows(self, pk: str, prefix: str) -> Iterator[Row]:
+    def _rows(self, pk: str, prefix: str = "") -> Iterator[Row]:
         after: str | None = None
         while True:
             page = self.store.query(pk, prefix, after=after)

@@ -19,9 +19,6 @@ BATCH = "batch"
 BEARER = "key"
 """Nouns of partitions that may be due."""
 
-OPEN_COMMANDS = "open#"
-"""Beginning of the sort keys of a sandbox's marks of open commands."""
-
 
 def due_shard(pk: str) -> str:
     return DUE_SHARDS[zlib.crc32(pk.encode()) % len(DUE_SHARDS)]
@@ -98,6 +95,16 @@ def sandbox_partition(sandbox: str) -> str:
     return f"sb#{sandbox}"
 
 
+def open_partition(sandbox: str) -> str:
+    """Where the marks of open commands stand: alone, so that what has ended is not even passed over."""
+    return f"open#{sandbox}"
+
+
+def sandbox_partitions(sandbox: str) -> tuple[str, str]:
+    """All that a sandbox has."""
+    return open_partition(sandbox), sandbox_partition(sandbox)
+
+
 def sandbox_key(sandbox: str) -> Key:
     return Key(sandbox_partition(sandbox), "head")
 
@@ -108,7 +115,7 @@ def command_key(sandbox: str, command: str) -> Key:
 
 def open_command_key(sandbox: str, command: str) -> Key:
     """The mark of a command that may not have ended yet: what is open is found without reading what has ended."""
-    return Key(sandbox_partition(sandbox), f"{OPEN_COMMANDS}{command}")
+    return Key(open_partition(sandbox), command)
 
 
 def receipt_key(key: str) -> Key:
