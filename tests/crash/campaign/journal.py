@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ class CloudJournal:
         command = self.row(f"sb#{sandbox}", f"cmd#{task.get('run')}.{task.get('key')}")
         place = self.row(f"sb#{sandbox}", "head")
         token = next((token for token in run.tokens if f"{token} " in entry["input"]), "")
-        states = str(command.get("state")), str(place.get("state"))
+        states = _state(command), str(place.get("state"))
         return Uncertain(step, entry["since"], sandbox, *states, token)
 
     def _task(self, run: RunRecord, step: str) -> dict[str, Any]:
@@ -63,3 +64,9 @@ class CloudJournal:
             (task for task in uncertain if str(task.get("number")) == place),
             uncertain[0] if uncertain else {},
         )
+
+
+def _state(command: Mapping[str, Any]) -> str:
+    """What became of a command: `lost` also where its daemon was asked to stop and said so with its last word."""
+    said = json.loads(command.get("result", {}).get("text") or "{}")
+    return "lost" if said.get("state") == "lost" else str(command.get("state"))
