@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -71,6 +72,30 @@ def test_what_is_documented_is_what_there_is(rest: Rest) -> None:
         if rule.permission is not None
     }
     assert documented == there
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/openapi/v2"])
+def test_every_field_of_ours_says_what_it_means(rest: Rest, path: str) -> None:
+    whole = document(rest, path)
+    schemas = whole["definitions"] if "definitions" in whole else whole["components"]["schemas"]
+    silent = [
+        f"{name}{field}"
+        for name, schema in schemas.items()
+        if name.startswith("dev.nodus.v1.")
+        for field, said in _fields(schema, "")
+        if not str(said.get("description", "")).strip()
+    ]
+    assert silent == []
+
+
+def _fields(schema: Any, above: str) -> Iterator[tuple[str, Any]]:
+    """Every property of a schema and of those written in it, with its path."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{above}.{name}", field
+        yield from _fields(field, f"{above}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), dict):
+            yield from _fields(schema[word], f"{above}[]")
 
 
 def _rule(path: str) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from nodus_core.documents.schemas import name_of
 from nodus_core.documents.shared import STATUS, Schema
+from nodus_core.resources.fields import LONGEST_LABEL, LONGEST_NAME
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
 from nodus_core.resources.media_types import APPLY, JSON, MERGE, TEXT
 
@@ -49,8 +50,12 @@ class Operation:
     answers: Mapping[int, Answer] = field(default_factory=dict[int, Answer])
 
 
-PROJECT = Parameter("namespace", "path", "The project.", {"type": "string", "maxLength": 63}, required=True)
-NAME = Parameter("name", "path", "Name of the object.", {"type": "string", "maxLength": 253}, required=True)
+PROJECT = Parameter(
+    "namespace", "path", "The project.", {"type": "string", "maxLength": LONGEST_LABEL}, required=True
+)
+NAME = Parameter(
+    "name", "path", "Name of the object.", {"type": "string", "maxLength": LONGEST_NAME}, required=True
+)
 LIMIT = Parameter(
     "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
 )

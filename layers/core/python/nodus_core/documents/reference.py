@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,32 @@ def _kind(kind: Kind, schemas: dict[str, Schema]) -> Iterator[str]:
     yield f"`{kind.plural}`{short}; {scope}; permissions `{kind.permission('read')}`, `{kind.permission('write')}`.\n"
     if kind.notice:
         yield f"{kind.notice}\n"
+    calls = [operation for operation in operations() if operation.kind is kind]
+    yield from _calls(calls)
+    yield from _table("field of `spec`", name_of(kind.spec.__name__), schemas)
+    yield from _others(calls, schemas, known={name_of(kind.name), name_of(kind.list_name)})
+
+
+def _calls(calls: Sequence[Operation]) -> Iterator[str]:
     yield "| call | does | answers |\n|---|---|---|"
-    for operation in operations():
-        if operation.kind is kind:
-            yield _call(operation)
-    yield "\n| field of `spec` | type | |\n|---|---|---|"
-    yield from _fields(schemas[name_of(kind.spec.__name__)], schemas, "")
+    yield from map(_call, calls)
+    yield ""
+
+
+def _others(calls: Sequence[Operation], schemas: dict[str, Schema], known: set[str]) -> Iterator[str]:
+    """What calls take and answer beside the schemas that are `known`, and Kubernetes' own."""
+    for call in calls:
+        answers = (answer.schema for answer in call.answers.values() if answer.schema)
+        for what, names in (("body", call.bodies.values()), ("answer", answers)):
+            for name in dict.fromkeys(names):
+                if name.startswith(PREFIX) and name not in known:
+                    title = f"field of the {what} of `{call.method} …/{call.path.rpartition('/')[2]}`"
+                    yield from _table(title, name, schemas)
+
+
+def _table(title: str, name: str, schemas: dict[str, Schema]) -> Iterator[str]:
+    yield f"| {title} | type | means |\n|---|---|---|"
+    yield from _fields(schemas[name], schemas, "")
     yield ""
 
 
@@ -67,14 +87,20 @@ def _fields(schema: Schema, schemas: dict[str, Schema], above: str) -> Iterator[
     needed = set(schema.get("required", ()))
     for name, field in schema.get("properties", {}).items():
         path = f"{above}.{name}" if above else name
-        target = _target(field)
-        required = "required" if name in needed else ""
-        yield f"| `{path}` | {_type(field, schemas)} | {required} |"
-        if target:
-            yield from _fields(schemas[target], schemas, path)
-        inner = _target(field.get("items", {}))
-        if inner:
-            yield from _fields(schemas[inner], schemas, f"{path}[]")
+        said = field["description"].replace("|", "\\|")
+        yield f"| `{path}` | {_type(field)} | {'**Required.** ' if name in needed else ''}{said} |"
+        yield from _below(field, schemas, path)
+
+
+def _below(field: Schema, schemas: dict[str, Schema], path: str) -> Iterator[str]:
+    """The fields of what a field holds: of itself, or of each that is in it."""
+    target = _target(field)
+    if target or "properties" in field:
+        yield from _fields(schemas[target] if target else field, schemas, path)
+    if "items" in field:
+        yield from _below(field["items"], schemas, f"{path}[]")
+    if isinstance(field.get("additionalProperties"), dict):
+        yield from _below(field["additionalProperties"], schemas, f"{path}.*")
 
 
 def _target(field: Schema) -> str | None:
@@ -84,26 +110,26 @@ def _target(field: Schema) -> str | None:
     return target if target is not None and target.startswith(PREFIX) else None
 
 
-def _type(field: Schema, schemas: dict[str, Schema]) -> str:
-    if _target(field):
+def _type(field: Schema) -> str:
+    if "$ref" in field or "allOf" in field:
         return "object"
     if "anyOf" in field:
-        return " or ".join(_type(part, schemas) for part in field["anyOf"])
+        return " or ".join(_type(part) for part in field["anyOf"])
     if "enum" in field:
         return ", ".join(f"`{word}`" for word in field["enum"])
-    kind = str(field.get("type", "any"))
-    bounds = [f"{word} {field[key]}" for key, word in _BOUNDS.items() if key in field]
-    of = f" of {_type(field['items'], schemas)}" if kind == "array" and "items" in field else ""
-    return f"{kind}{of}{': ' if bounds else ''}{', '.join(bounds)}"
+    said = ", ".join(form.format(field[key]) for key, form in _SAID.items() if key in field)
+    of = f" of {_type(field['items'])}" if "items" in field else ""
+    return f"{field.get('type', 'any')}{f' ({said})' if said else ''}{of}"
 
 
-_BOUNDS = {
-    "minimum": "from",
-    "maximum": "to",
-    "maxLength": "at most",
-    "minItems": "from",
-    "maxItems": "at most",
-    "maxProperties": "at most",
+_SAID = {
+    "minimum": "from {}",
+    "maximum": "to {}",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
+    "maxProperties": "at most {}",
+    "example": "such as `{}`",
 }
 
 

@@ -1,7 +1,8 @@
 """JSON schemas of what goes over the wire, from the models that check it.
 
 Pydantic's own output is brought to what OpenAPI 2, 3.0 and 3.1 all understand: no null beside a type (a field that is
-null is one that was left out), constants as enumerations, every model under a name of its own.
+null is one that was left out), constants as enumerations, maps without patterns of their keys, every model under a
+name of its own.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ _STATUS: Schema = {
     "description": "What is so; written by the server only.",
     "x-kubernetes-preserve-unknown-fields": True,
 }
-_LEFT_OUT = frozenset({"title", "default", "$defs"})
+_LEFT_OUT = frozenset({"title", "default", "$defs", "propertyNames"})
 
 
 def name_of(kind: str) -> str:
@@ -74,8 +75,12 @@ def of_kind(kind: Kind, found: dict[str, Schema]) -> Schema:
         "properties": {
             "apiVersion": _word("Version of the schema.", API_VERSION),
             "kind": _word("The kind.", kind.list_name),
-            "metadata": ref(LIST_META),
-            "items": {"type": "array", "items": ref(name_of(kind.name))},
+            "metadata": _about("What every list has.", ref(LIST_META)),
+            "items": {
+                "type": "array",
+                "description": f"The {kind.plural} of the page, in the order of their names.",
+                "items": ref(name_of(kind.name)),
+            },
         },
         "required": ["apiVersion", "kind", "metadata", "items"],
         GVK: gvk(kind.list_name),
@@ -111,7 +116,11 @@ def _plain(schema: Mapping[str, Any]) -> Schema:
         made["enum"] = [made.pop("const")]
     if "anyOf" in made:
         typed = [item for item in made.pop("anyOf") if item.get("type") != "null"]
-        made = {**(_plain(typed[0]) if len(typed) == 1 else {"anyOf": [*map(_plain, typed)]}), **made}
+        if len(typed) == 1:
+            return _plain({**typed[0], **made})
+        made["anyOf"] = [*map(_plain, typed)]
+    if "patternProperties" in made:
+        (made["additionalProperties"],) = made.pop("patternProperties").values()
     if str(made.get("$ref", "")).startswith(_PYDANTICS):
         target = ref(name_of(str(made.pop("$ref")).removeprefix(_PYDANTICS)))
         return {"allOf": [target], **made} if made else target

@@ -34,6 +34,10 @@ def _texts(description: str) -> Schema:
     return {"type": "object", "description": description, "additionalProperties": {"type": "string"}}
 
 
+def _list(description: str) -> Schema:
+    return {"type": "array", "description": description, "items": {"type": "string"}}
+
+
 def _fields(description: str, properties: Schema, *required: str, **more: Any) -> Schema:
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "description": description, "properties": properties, **needed, **more}
@@ -46,6 +50,7 @@ def _versioned(version: str, kind: str) -> Schema:
     }
 
 
+_NOTHING: Schema = {"type": "object", "description": "Holds nothing."}
 _OPEN = {"x-kubernetes-preserve-unknown-fields": True}
 
 _OBJECT_META = _fields(
@@ -61,11 +66,7 @@ _OBJECT_META = _fields(
         "deletionTimestamp": moment("When its deletion was asked for; it goes when its finalizers have."),
         "labels": _texts("Words by which objects are selected."),
         "annotations": _texts("Notes of tools and people."),
-        "finalizers": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "What is still to be cleaned up before the object is gone.",
-        },
+        "finalizers": _list("What is still to be cleaned up before the object is gone."),
     },
     **_OPEN,
 )
@@ -91,7 +92,7 @@ _STATUS = _fields(
     "What became of a call that gives no object.",
     {
         **_versioned("v1", "Status"),
-        "metadata": {"type": "object"},
+        "metadata": _NOTHING,
         "status": text("How it went.", enum=["Success", "Failure"]),
         "reason": text("One word for programs."),
         "message": text("What happened, to which object, and what to do."),
@@ -165,7 +166,7 @@ SHARED: dict[str, Schema] = {
         "How a run and its subagents stand.",
         {
             **_versioned("nodus.dev/v1", "Team"),
-            "metadata": {"type": "object"},
+            "metadata": _NOTHING,
             "summary": _fields(
                 "The run itself.",
                 {
@@ -175,7 +176,11 @@ SHARED: dict[str, Schema] = {
                         "What a person can do next.",
                         enum=["None", "ViewAnswer", "SendMessage", "ManageTasks", "InspectRun"],
                     ),
-                    "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    "counts": {
+                        "type": "object",
+                        "description": "How many subagents there are, by how they stand.",
+                        "additionalProperties": {"type": "integer"},
+                    },
                     "peakParallelModelCalls": whole("Most model calls at one time."),
                 },
                 "state",
@@ -183,7 +188,11 @@ SHARED: dict[str, Schema] = {
                 "action",
                 "counts",
             ),
-            "items": {"type": "array", "items": {"type": "object", **_OPEN}},
+            "items": {
+                "type": "array",
+                "description": "The subagents.",
+                "items": {"type": "object", **_OPEN},
+            },
             "verification": _fields("What was checked.", {"state": text("How the check stands.")}, **_OPEN),
         },
         "summary",
@@ -194,8 +203,12 @@ SHARED: dict[str, Schema] = {
         "A page of a run's steps.",
         {
             **_versioned("nodus.dev/v1", "StepList"),
-            "metadata": {"$ref": LIST_META},
-            "items": {"type": "array", "items": {"$ref": STEP}},
+            "metadata": {"allOf": [{"$ref": LIST_META}], "description": "What every list has."},
+            "items": {
+                "type": "array",
+                "description": "The steps of the page, in their order.",
+                "items": {"$ref": STEP},
+            },
         },
         "items",
     ),

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from nodus_core.resources import defaults
 from nodus_core.resources.columns import AGE, NAME, REVISION, Column, Shown, dollars, joined, pick
 from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder, as_texts
 from nodus_core.resources.inference_source import ModelSpec
@@ -15,25 +16,75 @@ LARGEST_COUNT = 10_000
 
 
 class AgentSpec(Spec):
-    """`spec` of an Agent as written; defaults are applied when a run is admitted, never stored.
+    """A definition of an agent, of which runs are made. Every field may be left out; defaults are never stored."""
 
-    Every field may be left out: an agent without `model` uses managed Claude (`access: Nodus`).
-    """
-
-    system: Prompt | None = None
-    model: ModelSpec | None = None
-    per_run_max_cost_usd: Money | None = Field(default=None, alias="perRunMaxCostUSD")
-    max_tool_calls: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
-    max_parallel_agents: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
-    working_dir: WorkingFolder | None = None
-    continuity: Continuity | None = None
-    source: Source | None = None
-    setup: Script | None = None
-    image: Image | None = None
-    network: Network | None = None
-    env: Env | None = None
-    secrets: Secrets | None = None
-    state: Literal["Stopped"] | None = None
+    system: Prompt | None = Field(
+        default=None,
+        description="System prompt, sent with every model call; at most 256 KiB. Left out: there is none.",
+    )
+    model: ModelSpec | None = Field(
+        default=None, description="Where inference comes from. Left out: managed Claude (`access: Nodus`)."
+    )
+    per_run_max_cost_usd: Money | None = Field(
+        default=None,
+        alias="perRunMaxCostUSD",
+        description="What one run may spend on models of Nodus, the choice of one included, in US dollars: more than 0, "
+        f'at most 100,000, six decimals. Left out: "{defaults.DEFAULT_COST}". A call that does not fit is not made: '
+        "the run waits with MaxCostReached.",
+    )
+    max_tool_calls: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = Field(
+        default=None,
+        description="Tool calls that a run may make in one turn; the model is told when there are no more. "
+        f"Left out: {defaults.DEFAULT_TOOL_CALLS}.",
+    )
+    max_parallel_agents: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = Field(
+        default=None,
+        description="Subagents of a run that work at the same time. 0 or left out: as many as there are. Runs have "
+        "no subagents yet.",
+    )
+    working_dir: WorkingFolder | None = Field(
+        default=None,
+        description="Folder of the sandbox in which the setup and the model's commands run, an absolute one that is "
+        f"not the system's. Left out: {defaults.DEFAULT_FOLDER}.",
+    )
+    continuity: Continuity | None = Field(
+        default=None,
+        description="What of the sandbox's files is saved. Left out: nothing. Kept and not honoured yet.",
+    )
+    source: Source | None = Field(
+        default=None,
+        description="Files that are copied into the working folder before the setup. Not available yet: runs of an "
+        "agent with it are refused.",
+    )
+    setup: Script | None = Field(
+        default=None,
+        description="Shell command that runs once in the working folder before the model is asked; at most 64 KiB. "
+        "Where it fails, the run fails with SetupFailed and has cost nothing for models.",
+    )
+    image: Image | None = Field(
+        default=None,
+        description=f"Image of the run's sandbox. Left out: {defaults.DEFAULT_IMAGE}. Runs of an agent with another "
+        "one are refused for now.",
+    )
+    network: Network | None = Field(
+        default=None,
+        description="What commands in the sandbox may reach. Left out: nothing. Runs of an agent with another "
+        "policy than `Deny` are refused for now.",
+    )
+    env: Env | None = Field(
+        default=None,
+        description="Environment variables of the commands, each named once; at most 128 KiB together.",
+    )
+    secrets: Secrets | None = Field(
+        default=None,
+        description="Fields of the project's Secrets that commands see as environment variables, each named once. "
+        "Not available yet: runs of an agent with them are refused.",
+    )
+    state: Literal["Stopped"] | None = Field(
+        default=None,
+        description="`Stopped`: new runs are refused with AgentStopped, those that there are go on. Left out: the "
+        "agent takes runs.",
+    )
 
     @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from nodus_core.kernel.errors import Cause
 from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick
@@ -39,29 +39,54 @@ MOST_SEED = 2**31 - 1
 
 
 class Limits(Spec):
-    """How much of the group is at work. Without a word: 10 members at once, 10,000 unfinished ones (NODQ-06)."""
+    """How much of the group is at work."""
 
-    max_active: Annotated[Whole, Field(ge=1, le=MOST_ACTIVE)] | None = None
-    max_pending: Annotated[Whole, Field(ge=1, le=MOST_PENDING)] | None = None
-    max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
+    max_active: Annotated[Whole, Field(ge=1, le=MOST_ACTIVE)] | None = Field(
+        default=None,
+        description="Members that work at the same time; can be changed while they do. Left out: 10.",
+    )
+    max_pending: Annotated[Whole, Field(ge=1, le=MOST_PENDING)] | None = Field(
+        default=None,
+        description="Unfinished members that the group takes; runs beyond are refused. Left out: 10,000.",
+    )
+    max_cost_usd: Money | None = Field(
+        default=None,
+        alias="maxCostUSD",
+        description="The same as `spec.maxCostUSD`, where it is stored; another amount beside that one is refused.",
+    )
 
 
 class EnvironmentVersion(Spec):
     """An Environment as it was published under one version."""
 
-    name: Name
-    version: Revision
+    name: Name = Field(description="Name of the Environment, of the same project.")
+    version: Revision = Field(description="The version, which must be the one that is published.")
 
 
 class Evaluation(Spec):
-    """A fixed batch of tasks of an Environment (NODQ-07, NODQ-09); 30 minutes without a word."""
+    """A fixed batch of tasks of an Environment, run and graded by the server."""
 
-    environment: EnvironmentVersion
-    split: Label | None = None
-    tasks: Annotated[Whole, Field(ge=1, le=MOST_CASES)] | None = None
-    repetitions: Annotated[Whole, Field(ge=1, le=MOST_CASES)] | None = None
-    seed: Annotated[Whole, Field(ge=0, le=MOST_SEED)] | None = None
-    timeout: Annotated[Str, AfterValidator(between("1m", "24h"))] | None = None
+    environment: EnvironmentVersion = Field(description="Where the tasks come from, and their grader.")
+    split: Label | None = Field(
+        default=None, description=f"The split that the tasks are taken from. Left out: {DEFAULT_SPLIT}."
+    )
+    tasks: Annotated[Whole, Field(ge=1, le=MOST_CASES)] | None = Field(
+        default=None,
+        description=f"How many of its tasks are run; more than it has are refused. Left out: {DEFAULT_TASKS}.",
+    )
+    repetitions: Annotated[Whole, Field(ge=1, le=MOST_CASES)] | None = Field(
+        default=None,
+        description="How often each task is run; tasks times repetitions are 100 at most. Left out: 1.",
+    )
+    seed: Annotated[Whole, Field(ge=0, le=MOST_SEED)] | None = Field(
+        default=None,
+        description="What the choice of tasks follows from: the same one, the same. Left out: 0.",
+    )
+    timeout: Annotated[Str, between("1m", "24h")] | None = Field(
+        default=None,
+        description="How long all of it may take from the group's creation on, grading included: from 1m to 24h. "
+        "Left out: 30m.",
+    )
 
     @model_validator(mode="after")
     def _cases(self) -> Self:
@@ -72,13 +97,28 @@ class Evaluation(Spec):
 
 
 class AgentGroupSpec(Spec):
-    """`spec` of an AgentGroup as written; defaults are never stored."""
+    """Many runs of one agent under common limits."""
 
-    agent: Name
-    limits: Limits | None = None
-    max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
-    sealed: bool | None = None
-    evaluation: Evaluation | None = None
+    agent: Name = Field(
+        description="Name of the Agent of all members, of the same project; it must be there, and never changes."
+    )
+    limits: Limits | None = Field(default=None, description="How many members work, and how many may wait.")
+    max_cost_usd: Money | None = Field(
+        default=None,
+        alias="maxCostUSD",
+        description="What all members together may spend on models of Nodus, in US dollars: more than 0, at most "
+        "100,000, six decimals. It can be raised or removed, not lowered. Left out: there is no cap.",
+    )
+    sealed: bool | None = Field(
+        default=None,
+        description="`true`: the group takes no more runs and ends with its last member; this cannot be undone. Left "
+        "out: false.",
+    )
+    evaluation: Evaluation | None = Field(
+        default=None,
+        description="Makes the group an evaluation, whose members the server makes of an Environment's tasks; it "
+        "never changes.",
+    )
 
     @model_validator(mode="after")
     def _one_cap(self) -> Self:

@@ -4,18 +4,19 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import LARGEST_COUNT
+from nodus_core.resources.checks import check, whole
 from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick, preview
-from nodus_core.resources.durations import duration
+from nodus_core.resources.durations import DURATION, duration
 from nodus_core.resources.fields import Label, Name, Prompt, Spec, Str, Whole, misplaced, not_blank, problem
 from nodus_core.resources.inference_source import ModelSpec
 
 MOST_DEPENDENCIES = 100
 
-_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
 def deadline(text: str, now: datetime) -> datetime:
@@ -26,7 +27,7 @@ def deadline(text: str, now: datetime) -> datetime:
     span = duration(text)
     if span is not None:
         return now + span
-    if _INSTANT.fullmatch(text) is None:
+    if INSTANT.fullmatch(text) is None:
         raise ValueError(
             "must be a time with a zone such as 2030-01-01T00:00:00Z, or a duration such as 2h or 30m"
         )
@@ -44,6 +45,7 @@ def with_moment(spec: dict[str, Any], admitted: datetime) -> dict[str, Any]:
     return {**spec, "deadline": text.replace(".000Z", "Z")}
 
 
+@check(pattern=whole(DURATION, INSTANT), minLength=2, example="2h")
 def _deadline(value: str) -> str:
     try:
         deadline(value, datetime(2000, 1, 1, tzinfo=UTC))
@@ -53,17 +55,49 @@ def _deadline(value: str) -> str:
 
 
 class AgentRunSpec(Spec):
-    """`spec` of an AgentRun as written; it never changes once the run is admitted (NOD-051)."""
+    """One task with an agent; it never changes once it is admitted."""
 
-    agent: Name
-    input: Annotated[Prompt, AfterValidator(not_blank)]
-    model: ModelSpec | None = None
-    keep_alive: bool | None = None
-    deadline: Annotated[Str, AfterValidator(_deadline)] | None = None
-    parallelism: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = None
-    group: Name | None = None
-    task_key: Label | None = None
-    depends_on: Annotated[list[Label], Field(max_length=MOST_DEPENDENCIES)] | None = None
+    agent: Name = Field(
+        description="Name of the Agent that works, of the same project. The run keeps the settings that the agent "
+        "has when the run is created."
+    )
+    input: Annotated[Prompt, not_blank] = Field(
+        description="The task, which is the run's first prompt; not blank, at most 256 KiB."
+    )
+    model: ModelSpec | None = Field(
+        default=None,
+        description="Where the run's inference comes from, instead of all that the agent's `model` says. The agent's "
+        "cost cap stays. Left out: the agent's.",
+    )
+    keep_alive: bool | None = Field(
+        default=None,
+        description="Whether the run waits for messages after each turn instead of ending; its sandbox stays, and "
+        "costs. Left out: false.",
+    )
+    deadline: Annotated[Str, _deadline] | None = Field(
+        default=None,
+        description="When a run that is not done is stopped and fails with DeadlineExceeded: a moment with a zone, or "
+        "a duration from the run's creation, which is stored as a moment. It lies ahead, by ten years at most. "
+        "Left out: never.",
+    )
+    parallelism: Annotated[Whole, Field(ge=0, le=LARGEST_COUNT)] | None = Field(
+        default=None,
+        description="Subagents that work at the same time, within the agent's `maxParallelAgents`. 0 or left out: as "
+        "many as the sandbox and the cost cap bear. Runs have no subagents yet.",
+    )
+    group: Name | None = Field(
+        default=None,
+        description="Name of the AgentGroup whose member the run is. Not available yet: such a run is refused.",
+    )
+    task_key: Label | None = Field(
+        default=None,
+        description="Name of the run's task in its group, where no other has it. Only with `group`.",
+    )
+    depends_on: Annotated[list[Label], Field(max_length=MOST_DEPENDENCIES)] | None = Field(
+        default=None,
+        description="Task keys of members of the group that must have succeeded before the run starts. Only with "
+        "`group`.",
+    )
 
     @model_validator(mode="after")
     def _in_a_group(self) -> Self:

@@ -1,16 +1,28 @@
 """Kind `ApiKey`: a bearer key of an organization. Its token is shown once, in the answer that makes it."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from nodus_core.kernel.errors import Cause
 from nodus_core.kernel.times import stamp
-from nodus_core.resources.agentrun import deadline
+from nodus_core.resources.agentrun import INSTANT, deadline
+from nodus_core.resources.checks import check, whole
 from nodus_core.resources.columns import AGE, NAME, Column, Shown, joined, pick
-from nodus_core.resources.fields import Spec, Str, Whole, is_label, misplaced, problem
+from nodus_core.resources.durations import SAID
+from nodus_core.resources.fields import (
+    LABEL_FORM,
+    LONGEST_LABEL,
+    Spec,
+    Str,
+    Whole,
+    is_label,
+    misplaced,
+    problem,
+)
 from nodus_core.resources.patch import same
 
 ALL = "*"
@@ -20,18 +32,21 @@ LARGEST_BURST = 10_000
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 
 
+@check(pattern=whole(re.compile(re.escape(ALL)), LABEL_FORM), maxLength=LONGEST_LABEL)
 def _project(value: str) -> str:
     if value != ALL and not is_label(value):
         raise problem("must be the name of a project, or * for all")
     return value
 
 
+@check(pattern=whole(INSTANT), format="date-time")
 def _moment(value: str) -> str:
     if "T" not in value.upper():
         raise problem("must be a time with a zone such as 2030-01-01T00:00:00Z; a duration goes into ttl")
     return _readable(value)
 
 
+@check(**SAID)
 def _duration(value: str) -> str:
     if "T" in value.upper():
         raise problem("must be a duration such as 12h or 30d; a time goes into expiresAt")
@@ -49,21 +64,47 @@ def _readable(value: str) -> str:
 class RateLimit(Spec):
     """How often the key may be used: steadily, and at once above that."""
 
-    requests_per_second: Annotated[Whole, Field(ge=1, le=FASTEST)] | None = None
-    burst: Annotated[Whole, Field(ge=1, le=LARGEST_BURST)] | None = None
+    requests_per_second: Annotated[Whole, Field(ge=1, le=FASTEST)] | None = Field(
+        default=None,
+        description="Calls of a second that are taken steadily. Left out: the server's default (100).",
+    )
+    burst: Annotated[Whole, Field(ge=1, le=LARGEST_BURST)] | None = Field(
+        default=None,
+        description="Calls that are taken at once after a while without any. Left out: the server's default (200).",
+    )
 
 
 class ApiKeySpec(Spec):
-    """`spec` of an ApiKey as written; it never changes: make another key instead."""
+    """A bearer key of an organization; it never changes: make another key instead."""
 
-    permissions: Annotated[list[Str], Field(min_length=1, max_length=MOST_WORDS)] | None = None
-    role: Literal["viewer", "editor", "admin"] | None = None
-    projects: Annotated[
-        list[Annotated[Str, AfterValidator(_project)]], Field(min_length=1, max_length=MOST_WORDS)
-    ]
-    expires_at: Annotated[Str, AfterValidator(_moment)] | None = None
-    ttl: Annotated[Str, AfterValidator(_duration)] | None = None
-    rate_limit: RateLimit | None = None
+    permissions: Annotated[list[Str], Field(min_length=1, max_length=MOST_WORDS)] | None = Field(
+        default=None,
+        description="What the key may do: `PLURAL:read` or `PLURAL:write` of a kind, a role, or `*` for everything. "
+        "Either this or `role`; more than its maker holds is refused with 403.",
+    )
+    role: Literal["viewer", "editor", "admin"] | None = Field(
+        default=None,
+        description="What the key may do, in one word: `viewer` reads, `editor` also writes what is in projects but "
+        "Budgets, `admin` also everything else. Either this or `permissions`.",
+    )
+    projects: Annotated[list[Annotated[Str, _project]], Field(min_length=1, max_length=MOST_WORDS)] = Field(
+        description="Names of the projects that the key reaches, or `*` for all; only with `*` does it reach what "
+        "is of the organization itself."
+    )
+    expires_at: Annotated[Str, _moment] | None = Field(
+        default=None,
+        description="When the key stops to work: a moment with a zone that lies ahead, by ten years at most. "
+        "Without it and `ttl`: never.",
+    )
+    ttl: Annotated[Str, _duration] | None = Field(
+        default=None,
+        description="After how long the key stops to work: a duration from its creation, stored and shown as "
+        "`expiresAt`, beside which it is refused.",
+    )
+    rate_limit: RateLimit | None = Field(
+        default=None,
+        description="How often the key may be used; calls beyond are refused with 429. Left out: the server's default.",
+    )
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:

@@ -9,11 +9,21 @@ from nodus_core.resources.fields import Money, Spec, as_texts
 
 
 class BudgetSpec(Spec):
-    """`spec` of a Budget as written. What it counts is all that was ever spent; at the limit nothing new begins."""
+    """One limit for what a project spends on models of Nodus and on sandboxes together."""
 
-    limit_usd: Money = Field(alias="limitUSD")
-    period: Literal["Total"] | None = None
-    action: Literal["Block"] | None = None
+    limit_usd: Money = Field(
+        alias="limitUSD",
+        description="What models of Nodus and sandboxes of the project may cost together, in US dollars: more than 0, "
+        "at most 100,000, six decimals. A changed limit holds at once.",
+    )
+    period: Literal["Total"] | None = Field(
+        default=None, description="`Total`, also when left out: all that was ever spent counts."
+    )
+    action: Literal["Block"] | None = Field(
+        default=None,
+        description="`Block`, also when left out: at the limit no model is called and no sandbox started, and runs "
+        "wait with BudgetBlocked until there is room.",
+    )
 
     @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:

@@ -14,15 +14,23 @@ LARGEST_INSTALLATION = 2**53 - 1
 class GitHub(Spec):
     """An installation of the GitHub App; without `repositories`, all that it may read."""
 
-    installation_id: Annotated[Whole, Field(ge=1, le=LARGEST_INSTALLATION)]
-    repositories: Annotated[list[Repository], Field(min_length=1, max_length=MOST_REPOSITORIES)] | None = None
+    installation_id: Annotated[Whole, Field(ge=1, le=LARGEST_INSTALLATION)] = Field(
+        description="Number that GitHub gave the installation of the app."
+    )
+    repositories: Annotated[list[Repository], Field(min_length=1, max_length=MOST_REPOSITORIES)] | None = (
+        Field(
+            default=None,
+            description="The only repositories that may be read, as OWNER/NAME. Left out: all that the installation "
+            "may read.",
+        )
+    )
 
 
 class ConnectionSpec(Spec):
-    """`spec` of a Connection as written."""
+    """A code host that a project may read repositories from."""
 
-    type: Literal["GitHub"]
-    github: GitHub
+    type: Literal["GitHub"] = Field(description="The code host.")
+    github: GitHub = Field(description="The installation by which it is read.")
 
 
 COLUMNS = (

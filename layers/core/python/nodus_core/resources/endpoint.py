@@ -16,15 +16,23 @@ NAMED = "endpoint/"
 
 
 class EndpointSpec(Spec):
-    """`spec` of an Endpoint as written.
+    """A model behind a name, with policies of its own."""
 
-    `apiKeys` names the only keys that may call it, so that no agent can; without it, the whole project may.
-    """
-
-    model: ModelSpec
-    api_keys: Annotated[list[Name], Field(min_length=1, max_length=MOST_KEYS)] | None = None
-    max_concurrency: Annotated[Whole, Field(ge=1, le=LARGEST_COUNT)] | None = None
-    max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
+    model: ModelSpec = Field(description="The model behind the name, which is no endpoint itself.")
+    api_keys: Annotated[list[Name], Field(min_length=1, max_length=MOST_KEYS)] | None = Field(
+        default=None,
+        description="Names of the only ApiKeys that may call it, so that no agent can. Left out: all of the project "
+        "may, agents too.",
+    )
+    max_concurrency: Annotated[Whole, Field(ge=1, le=LARGEST_COUNT)] | None = Field(
+        default=None, description="Calls that it takes at the same time. Left out: there is no limit."
+    )
+    max_cost_usd: Money | None = Field(
+        default=None,
+        alias="maxCostUSD",
+        description="What may be spent through it in all, in US dollars: more than 0, at most 100,000, six decimals. "
+        "Left out: there is no cap.",
+    )
 
     @model_validator(mode="after")
     def _a_model(self) -> Self:

@@ -30,16 +30,24 @@ MOST_TASKS = 2_500
 class EnvironmentTask(Spec):
     """One task: what the agent is asked, and what only the grader is told of the answer."""
 
-    id: Label
-    prompt: Annotated[Prompt, AfterValidator(not_blank)]
-    answer: Annotated[Str, AfterValidator(at_most(MOST_ANSWER))] | None = None
+    id: Label = Field(description="Name of the task, which no other of its split has.")
+    prompt: Annotated[Prompt, not_blank] = Field(
+        description="What the agent is asked; not blank, at most 256 KiB."
+    )
+    answer: Annotated[Str, at_most(MOST_ANSWER)] | None = Field(
+        default=None,
+        description="What only the grader is told of the right answer; at most 4 KiB. Left out: nothing.",
+    )
 
 
 class Grader(Spec):
     """The program that judges an answer, in a sandbox of its own."""
 
-    image: Image
-    command: Script
+    image: Image = Field(description="Image of the grader's sandbox.")
+    command: Script = Field(
+        description="Shell command that judges: it is given the task's id, the agent's answer and the task's own, and "
+        "prints a verdict, a reward and the evidence as JSON. At most 64 KiB."
+    )
 
 
 def _distinct(tasks: list[EnvironmentTask]) -> list[EnvironmentTask]:
@@ -54,12 +62,18 @@ Tasks = Annotated[
 
 
 class EnvironmentSpec(Spec):
-    """`spec` of an Environment as written."""
+    """Tasks and their grader under a version, for evaluations."""
 
-    version: Revision
-    image: Image | None = None
-    splits: Annotated[dict[Label, Tasks], Field(min_length=1, max_length=MOST_SPLITS)]
-    grader: Grader
+    version: Revision = Field(
+        description="Name of this content. What is published under it never changes: what changes gets another version."
+    )
+    image: Image | None = Field(
+        default=None, description="Image of the sandboxes in which the agent works on the tasks."
+    )
+    splits: Annotated[dict[Label, Tasks], Field(min_length=1, max_length=MOST_SPLITS)] = Field(
+        description="The tasks, by the name of their split (a label, for instance `test`)."
+    )
+    grader: Grader = Field(description="What judges the answers.")
 
     @classmethod
     def changed(cls, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Cause]:

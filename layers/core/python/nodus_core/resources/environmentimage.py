@@ -1,14 +1,19 @@
 """Kind `EnvironmentImage`: an image for sandboxes, made once and named by its digest (NODQ-104)."""
 
+from pydantic import Field
+
 from nodus_core.resources.columns import AGE, NAME, Column
 from nodus_core.resources.fields import Image, Script, Spec
 
 
 class EnvironmentImageSpec(Spec):
-    """`spec` of an EnvironmentImage as written: the image that it starts from, and what is installed into it."""
+    """An image for sandboxes: the one that it starts from, and what is installed into it."""
 
-    image: Image
-    setup: Script | None = None
+    image: Image = Field(description="The image that it starts from.")
+    setup: Script | None = Field(
+        default=None,
+        description="Shell command that installs what the image adds; at most 64 KiB. Left out: it adds nothing.",
+    )
 
 
 COLUMNS = (

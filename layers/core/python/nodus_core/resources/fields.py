@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from nodus_core.kernel.errors import Cause
+from nodus_core.resources.checks import Check, Said, check, whole
 from nodus_core.resources.document import Written
 
 MOST_TEXT = 262_144
@@ -55,14 +56,16 @@ MOST_DOLLARS = Decimal(100_000)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_LABEL_ONLY = re.compile(_LABEL)
+LABEL_FORM = re.compile(_LABEL)
 _MONEY = re.compile(r"\d+(\.\d{1,6})?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,4}(\.\d{1,2})?", re.ASCII)
 _VERSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:/@-]*[A-Za-z0-9])?")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
-_HOST = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z][-a-z0-9]{0,61}[a-z0-9]", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][-A-Za-z0-9]{0,61}[A-Za-z0-9]"
+)
 _REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9_+-])?")
 _FIELD = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -70,7 +73,11 @@ _FIELD = re.compile(r"[A-Za-z0-9_.-]+")
 class Spec(BaseModel):
     """A spec or a part of one: unknown fields and wrong types are refused (NODQ-61), names are camelCase.
 
-    The model of a whole spec says by `as_stored` and `changed` what else its kind asks for.
+    Each field says by its description what the published schema tells of it. (To read docstrings below the fields
+    instead takes as long as to make all models, at every cold start.)
+
+    The model of a whole spec is that of `spec` as written; it says by `as_stored` and `changed` what else its kind
+    asks for, and by its docstring what the schema tells of the kind.
     """
 
     model_config = ConfigDict(
@@ -115,7 +122,7 @@ def is_name(text: str) -> bool:
 
 def is_label(text: str) -> bool:
     """Whether `text` may name a project or organization: a DNS-1123 label of at most 63 characters."""
-    return len(text) <= LONGEST_LABEL and _LABEL_ONLY.fullmatch(text) is not None
+    return len(text) <= LONGEST_LABEL and LABEL_FORM.fullmatch(text) is not None
 
 
 def money(value: str) -> Decimal:
@@ -123,16 +130,17 @@ def money(value: str) -> Decimal:
     return Decimal(value)
 
 
-def at_most(limit: int) -> Callable[[str], str]:
+def at_most(limit: int) -> Check:
     """A check of a text's size in bytes of UTF-8; a larger one is `too_large` (413)."""
 
-    def check(value: str) -> str:
+    @check(maxLength=limit)  # no text has more characters than bytes
+    def fits(value: str) -> str:
         size = len(value.encode())
         if size > limit:
             raise too_large(f"has {size} bytes, at most {limit} bytes of UTF-8 are taken")
         return value
 
-    return check
+    return fits
 
 
 def _not_a_number(value: Any) -> Any:
@@ -159,13 +167,14 @@ def _dollars(value: Any) -> str:
     return text
 
 
-def number(value: Any) -> str:
+def _number(value: Any) -> str:
     """A number above 0 with at most two decimals, as written; as a text it is taken, too."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or _NUMBER.fullmatch(str(value)) is None:
         raise problem('must be a number such as 2 or "0.5"')
     return str(value)
 
 
+@check(pattern="^/", minLength=2, maxLength=LONGEST_FOLDER, example="/workspace")
 def _clean_path(value: str) -> str:
     if not value.startswith("/") or posixpath.normpath(value) != value or value in ("/", "//"):
         raise problem("must be an absolute folder other than /, without . or .. or a slash at its end")
@@ -188,6 +197,7 @@ def _not_the_systems(value: str) -> str:
     return value
 
 
+@check(minLength=1)
 def not_blank(value: str) -> str:
     """A check that a text holds more than white space."""
     if not value.strip():
@@ -195,6 +205,7 @@ def not_blank(value: str) -> str:
     return value
 
 
+@check(maxLength=LONGEST_KEY)
 def _key(value: str) -> str:
     """A key of 1 to 128 bytes that can be shown (NODQ-18, NOD-590)."""
     if len(value.encode()) > LONGEST_KEY or not value.isprintable():
@@ -202,6 +213,7 @@ def _key(value: str) -> str:
     return value
 
 
+@check(pattern=whole(_VARIABLE), maxLength=LONGEST_NAME)
 def _variable(value: str) -> str:
     if len(value) > LONGEST_NAME or _VARIABLE.fullmatch(value) is None:
         raise problem(f"must be at most {LONGEST_NAME} letters, digits and _, not beginning with a digit")
@@ -210,31 +222,33 @@ def _variable(value: str) -> str:
     return value
 
 
-def _text(pattern: re.Pattern[str], most: int, message: str) -> AfterValidator:
+def _text(pattern: re.Pattern[str], most: int, message: str) -> Check:
     """A check of a text's form, whose refusal names the most characters, too."""
     said = f"{message} (at most {most} characters)"
 
-    def check(value: str) -> str:
+    @check(pattern=whole(pattern), maxLength=most)
+    def has_form(value: str) -> str:
         if len(value) > most or pattern.fullmatch(value) is None:
             raise problem(said)
         return value
 
-    return AfterValidator(check)
+    return has_form
 
 
 Str = Annotated[str, BeforeValidator(_not_a_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]
-Money = Annotated[str, BeforeValidator(_dollars)]
-Prompt = Annotated[Str, AfterValidator(at_most(MOST_TEXT))]
-Script = Annotated[Str, AfterValidator(not_blank), AfterValidator(at_most(MOST_SCRIPT))]
-Folder = Annotated[Str, AfterValidator(_clean_path)]
+Money = Annotated[str, BeforeValidator(_dollars), Said(pattern=whole(_MONEY), example="0.50")]
+Number = Annotated[str, BeforeValidator(_number), Said(pattern=whole(_NUMBER))]
+Prompt = Annotated[Str, at_most(MOST_TEXT)]
+Script = Annotated[Str, not_blank, at_most(MOST_SCRIPT)]
+Folder = Annotated[Str, _clean_path]
 WorkingFolder = Annotated[Folder, AfterValidator(_not_the_systems)]
 Name = Annotated[Str, _text(_NAME, LONGEST_NAME, "must be lower case letters, digits, - and .")]
-Label = Annotated[Str, _text(_LABEL_ONLY, LONGEST_LABEL, "must be lower case letters, digits and -")]
-RequestKey = Annotated[Str, AfterValidator(not_blank), AfterValidator(_key)]
+Label = Annotated[Str, _text(LABEL_FORM, LONGEST_LABEL, "must be lower case letters, digits and -")]
+RequestKey = Annotated[Str, not_blank, _key]
 """What a caller calls a request of its own; a message's key likewise."""
 Revision = Annotated[Str, _text(_VERSION, LONGEST_LABEL, "must be a version: letters, digits, - _ and .")]
-Variable = Annotated[Str, AfterValidator(_variable)]
+Variable = Annotated[Str, _variable]
 SecretField = Annotated[Str, _text(_FIELD, LONGEST_NAME, "must be letters, digits, _ . and -")]
 Image = Annotated[
     Str, _text(_IMAGE, LONGEST_IMAGE, "must be an image such as nodus/agent-tools or host/name:tag")
@@ -242,4 +256,4 @@ Image = Annotated[
 Repository = Annotated[Str, _text(_REPO, LONGEST_REPOSITORY, "must be a repository written as owner/name")]
 Ref = Annotated[Str, _text(_REF, LONGEST_REF, "must be a branch, a tag or a commit")]
 Host = Annotated[Str, _text(_HOST, LONGEST_NAME, "must be a host name such as api.github.com")]
-ModelName = Annotated[Str, AfterValidator(not_blank), Field(max_length=LONGEST_MODEL)]
+ModelName = Annotated[Str, not_blank, Field(max_length=LONGEST_MODEL)]

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from nodus_core.resources.checks import check
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Label, Spec, Str, problem
 from nodus_core.resources.manifest import without_nulls
@@ -15,30 +16,46 @@ DEFAULT_TTL = "1h"
 LONGEST_HEADER = 8_192
 
 
+@check(pattern="^[ -~]*$")
 def _header(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise problem("must be printable ASCII characters in one line")
     return value
 
 
-Header = Annotated[Str, Field(max_length=LONGEST_HEADER), AfterValidator(_header)]
+Header = Annotated[Str, Field(max_length=LONGEST_HEADER), _header]
 
 
 class SignedCall(Spec):
     """A request to STS that the client has signed and not sent."""
 
-    method: Literal["POST"]
-    url: Annotated[Str, Field(max_length=256)]
-    headers: Annotated[dict[Annotated[Str, Field(max_length=64)], Header], Field(max_length=20)]
-    body: Literal["Action=GetCallerIdentity&Version=2011-06-15"]
+    method: Literal["POST"] = Field(description="Its method.")
+    url: Annotated[Str, Field(max_length=256)] = Field(
+        description="Its address: https://sts.amazonaws.com/ or https://sts.REGION.amazonaws.com/, unless the server "
+        "is set up for another one."
+    )
+    headers: Annotated[dict[Annotated[Str, Field(max_length=64)], Header], Field(max_length=20)] = Field(
+        description="Its headers by their names: Authorization with the signature, X-Amz-Date, X-Nodus-Server with the "
+        "host of this server, and whatever else is signed but Host; printable ASCII."
+    )
+    body: Literal["Action=GetCallerIdentity&Version=2011-06-15"] = Field(description="Its body.")
 
 
 class LoginSpec(Spec):
     """What the caller asks for."""
 
-    aws: SignedCall
-    organization: Label | None = None
-    ttl: Annotated[Str, AfterValidator(between("15m", "12h"))] | None = None
+    aws: SignedCall = Field(
+        description="The request by which AWS says whose it is: signed for this server within the last 15 minutes, and "
+        "used once."
+    )
+    organization: Label | None = Field(
+        default=None,
+        description="The organization; the header `Nodus-Org` says the same. Required where the identity is mapped to "
+        "several.",
+    )
+    ttl: Annotated[Str, between("15m", "12h")] | None = Field(
+        default=None, description=f"How long the key lives: from 15m to 12h. Left out: {DEFAULT_TTL}."
+    )
 
 
 class _Login(Spec):

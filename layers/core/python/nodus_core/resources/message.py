@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import Field, ValidationError
 
 from nodus_core.resources.fields import Prompt, RequestKey, Spec, not_blank
 from nodus_core.resources.manifest import without_nulls
@@ -13,8 +13,13 @@ from nodus_core.resources.refusals import refusal
 class Message(Spec):
     """What is sent: the next prompt, and the key under which it is delivered once."""
 
-    payload: Annotated[Prompt, AfterValidator(not_blank)]
-    message_key: RequestKey
+    payload: Annotated[Prompt, not_blank] = Field(
+        description="The run's next prompt; not blank, at most 256 KiB."
+    )
+    message_key: RequestKey = Field(
+        description="Key of the message, 1 to 128 bytes: sent again with it, the payload is delivered once, and another "
+        "one is refused with MessageKeyConflict."
+    )
 
 
 def read_message(body: Mapping[str, Any]) -> Message:

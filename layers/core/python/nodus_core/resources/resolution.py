@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from nodus_core.resources.document import canonical
 from nodus_core.resources.fields import Prompt, RequestKey, Spec, Str, Whole, misplaced, not_blank
@@ -17,19 +17,34 @@ LARGEST_EXIT_CODE = 255
 
 
 class StatedResult(Spec):
-    """What a step that happened came to, as the person knows it. `exit_code` is a command's."""
+    """What a step that happened came to, as the person knows it."""
 
-    text: Prompt | None = None
-    exit_code: Annotated[Whole, Field(ge=0, le=LARGEST_EXIT_CODE)] | None = None
+    text: Prompt | None = Field(
+        default=None,
+        description="What the step gave, at most 256 KiB; required of a model's call, of which it is the reply.",
+    )
+    exit_code: Annotated[Whole, Field(ge=0, le=LARGEST_EXIT_CODE)] | None = Field(
+        default=None,
+        description="Exit code of a command or of the setup, which needs it; refused with other steps.",
+    )
 
 
 class Stated(Spec):
-    """A person's word on one step. `step` is its name, as the step list has it."""
+    """A person's word on one step."""
 
-    step: Annotated[Str, AfterValidator(not_blank), Field(max_length=LONGEST_STEP)]
-    outcome: Literal["Happened", "DidNotHappen"]
-    request_key: RequestKey
-    result: StatedResult | None = None
+    step: Annotated[Str, not_blank, Field(max_length=LONGEST_STEP)] = Field(
+        description="Name of the step, as `status.unresolved` and the list of steps have it."
+    )
+    outcome: Literal["Happened", "DidNotHappen"] = Field(
+        description="`Happened`: the run goes on with `result`. `DidNotHappen`: it does the step again."
+    )
+    request_key: RequestKey = Field(
+        description="Key of the statement, 1 to 128 bytes, known for a day: made again with it, the same one gets the "
+        "first answer, and another is refused with IdempotencyKeyConflict."
+    )
+    result: StatedResult | None = Field(
+        default=None, description="What came of it, as far as that is known. Only with `Happened`."
+    )
 
     @model_validator(mode="after")
     def _of_what_happened(self) -> Self:

@@ -3,12 +3,13 @@
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from nodus_core.resources.checks import check
 from nodus_core.resources.columns import AGE, NAME, Column, dollars
 from nodus_core.resources.durations import between
-from nodus_core.resources.fields import Image, Money, Spec, Str, Whole, as_texts, misplaced, number, problem
+from nodus_core.resources.fields import Image, Money, Number, Spec, Str, Whole, as_texts, misplaced, problem
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets
 
 _STEP = Decimal(1)
@@ -33,21 +34,26 @@ def _cpu(value: str) -> str:
     return value
 
 
+@check(maximum=0)
 def _no_gpu(value: int) -> int:
     if value:
         raise PydanticCustomError("gpu_unavailable", "must be 0: sandboxes have no GPU")
     return value
 
 
-Number = Annotated[str, BeforeValidator(number)]
-
-
 class Resources(Spec):
-    """Processors, and memory in GiB, a pair that there is; both or none (1 and 2 without a word)."""
+    """The size of a machine: processors, and memory that goes with them."""
 
-    cpu: Annotated[Number, AfterValidator(_cpu)]
-    memory: Number
-    gpu: Annotated[Whole, Field(ge=0), AfterValidator(_no_gpu)] | None = None
+    cpu: Annotated[Number, AfterValidator(_cpu)] = Field(
+        description="Processors, as a text or a number: 0.25, 0.5, 1, 2, 4, 8 or 16."
+    )
+    memory: Number = Field(
+        description="Memory in GiB, as a text or a number: two to eight times the processors (30, 60 and 120 at most "
+        "with 4, 8 and 16), in steps of 1, of 4 with 8 processors, of 8 with 16; 0.5, 1 or 2 with 0.25 processors."
+    )
+    gpu: Annotated[Whole, Field(ge=0), _no_gpu] | None = Field(
+        default=None, description="0, also when left out: another number is refused with GPUUnavailable."
+    )
 
     @model_validator(mode="after")
     def _pair(self) -> Self:
@@ -65,17 +71,38 @@ class Resources(Spec):
 
 
 class SandboxSpec(Spec):
-    """`spec` of a Sandbox as written."""
+    """A machine of one's own."""
 
-    image: Image | None = None
-    resources: Resources | None = None
-    idle_timeout: Annotated[Str, AfterValidator(between("1m", "30d"))] | None = None
-    ttl: Annotated[Str, AfterValidator(between("1m", "365d"))] | None = None
-    network: Network | None = None
-    env: Env | None = None
-    secrets: Secrets | None = None
-    continuity: Continuity | None = None
-    max_cost_usd: Money | None = Field(default=None, alias="maxCostUSD")
+    image: Image | None = Field(default=None, description="Image of the sandbox.")
+    resources: Resources | None = Field(
+        default=None, description="Its size. Left out: 1 processor and 2 GiB of memory."
+    )
+    idle_timeout: Annotated[Str, between("1m", "30d")] | None = Field(
+        default=None, description="After how much time without use it is stopped: from 1m to 30d."
+    )
+    ttl: Annotated[Str, between("1m", "365d")] | None = Field(
+        default=None, description="After how much time from its creation it is deleted: from 1m to 365d."
+    )
+    network: Network | None = Field(
+        default=None, description="What commands in it may reach. Left out: nothing."
+    )
+    env: Env | None = Field(
+        default=None,
+        description="Environment variables of its commands, each named once; at most 128 KiB together.",
+    )
+    secrets: Secrets | None = Field(
+        default=None,
+        description="Fields of the project's Secrets that commands see as environment variables, each named once.",
+    )
+    continuity: Continuity | None = Field(
+        default=None, description="What of its files is saved. Left out: nothing."
+    )
+    max_cost_usd: Money | None = Field(
+        default=None,
+        alias="maxCostUSD",
+        description="What it may cost in all, in US dollars: more than 0, at most 100,000, six decimals; at that it is "
+        "stopped. Left out: there is no cap.",
+    )
 
     @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:

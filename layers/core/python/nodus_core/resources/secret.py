@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from nodus_core.resources.checks import check
 from nodus_core.resources.columns import AGE, NAME, REVISION, Column, joined
 from nodus_core.resources.fields import SecretField, Spec, Str, problem, too_large
 
@@ -14,6 +15,7 @@ MOST_BYTES = 65_536
 """Bytes of all fields and values together, as JSON: what one secret of Secrets Manager holds."""
 
 
+@check(minLength=1)
 def _not_empty(value: str) -> str:
     if not value:
         raise problem("must not be empty")
@@ -28,16 +30,20 @@ def _fits(data: dict[str, str]) -> dict[str, str]:
 
 
 Data = Annotated[
-    dict[SecretField, Annotated[Str, AfterValidator(_not_empty)]],
+    dict[SecretField, Annotated[Str, _not_empty]],
     Field(min_length=1, max_length=MOST_FIELDS),
     AfterValidator(_fits),
 ]
 
 
 class SecretSpec(Spec):
-    """`spec` of a Secret as written. What is read back has no `data`; applying it so leaves the values alone."""
+    """Values that can be written and never read back: what is read has no `data`, and to apply it so changes none."""
 
-    data: Data | None = None
+    data: Data | None = Field(
+        default=None,
+        description="Values by the name of their field (letters, digits, _ . and -), not empty, 64 KiB together as JSON. "
+        "It takes the place of all values that there are, and is never read back. Left out: they stay.",
+    )
 
 
 def sealed_digest(text: str, salt: str) -> str:

@@ -16,21 +16,23 @@ def _printable(value: str) -> str:
     return value
 
 
-DisplayName = Annotated[
-    Str, Field(max_length=LONGEST_DISPLAY_NAME), AfterValidator(not_blank), AfterValidator(_printable)
-]
+DisplayName = Annotated[Str, Field(max_length=LONGEST_DISPLAY_NAME), not_blank, AfterValidator(_printable)]
 
 
 class OrganizationSpec(Spec):
-    """`spec` of an Organization as written. The operator makes them; they cannot be deleted."""
+    """Who owns projects and keys. The operator makes organizations; they cannot be deleted."""
 
-    display_name: DisplayName | None = None
+    display_name: DisplayName | None = Field(
+        default=None, description="What people call it: printable characters, not blank."
+    )
 
 
 class ProjectSpec(Spec):
-    """`spec` of a Project as written."""
+    """A namespace: what holds objects."""
 
-    display_name: DisplayName | None = None
+    display_name: DisplayName | None = Field(
+        default=None, description="What people call it: printable characters, not blank."
+    )
 
 
 COLUMNS = (NAME, Column("Display-Name", "spec.displayName", "What people call it."), AGE)

@@ -30,8 +30,14 @@ MOST_ENVIRONMENT = 131_072
 class Continuity(Spec):
     """What of the workspace is saved."""
 
-    mode: Literal["None", "Snapshotted"]
-    state_dir: Folder | None = None
+    mode: Literal["None", "Snapshotted"] = Field(
+        description="`Snapshotted`: the folder `stateDir` is saved when the sandbox stops and is there when it starts "
+        "again. `None`: files live as long as the sandbox."
+    )
+    state_dir: Folder | None = Field(
+        default=None,
+        description="The folder that is saved, an absolute one. Required with `Snapshotted`, refused with `None`.",
+    )
 
     @model_validator(mode="after")
     def _folder(self) -> Self:
@@ -43,21 +49,32 @@ class Continuity(Spec):
 
 
 class Git(Spec):
-    repo: Repository
-    ref: Ref | None = None
+    """A repository at one commit, which a run keeps."""
+
+    repo: Repository = Field(
+        description="The repository as OWNER/NAME; a Connection of the project reads it."
+    )
+    ref: Ref | None = Field(
+        default=None, description="A branch, a tag or a commit. Left out: the repository's default branch."
+    )
 
 
 class Source(Spec):
     """Where the workspace's files come from."""
 
-    git: Git
+    git: Git = Field(description="The repository whose files are copied, without its history.")
 
 
 class Egress(Spec):
-    """What commands may reach; Deny without one (NOD-022)."""
+    """The way out of a sandbox."""
 
-    policy: Literal["Deny", "AllowList", "Open"]
-    allow: Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)] | None = None
+    policy: Literal["Deny", "AllowList", "Open"] = Field(
+        description="`Deny`: nothing. `AllowList`: the hosts in `allow`. `Open`: the public internet."
+    )
+    allow: Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)] | None = Field(
+        default=None,
+        description="Names of the hosts, such as api.github.com. Required with `AllowList`, refused without.",
+    )
 
     @model_validator(mode="after")
     def _hosts(self) -> Self:
@@ -69,20 +86,24 @@ class Egress(Spec):
 
 
 class Network(Spec):
-    egress: Egress
+    """How a sandbox is connected."""
+
+    egress: Egress = Field(description="What commands may reach.")
 
 
 class EnvVar(Spec):
-    name: Variable
-    value: Annotated[Str, AfterValidator(at_most(MOST_VALUE))]
+    """An environment variable."""
+
+    name: Variable = Field(description="Name of the variable, which does not begin with NODUS_.")
+    value: Annotated[Str, at_most(MOST_VALUE)] = Field(description="Its value, at most 32 KiB.")
 
 
 class SecretVar(Spec):
     """A field of a project Secret as a variable."""
 
-    name: Name
-    env: Variable
-    key: SecretField
+    name: Name = Field(description="Name of the Secret, of the same project.")
+    env: Variable = Field(description="Name of the variable, which does not begin with NODUS_.")
+    key: SecretField = Field(description="Field of the Secret that is its value.")
 
 
 def _fits(variables: list[EnvVar]) -> list[EnvVar]:
