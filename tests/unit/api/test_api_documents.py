@@ -22,6 +22,7 @@ DOCUMENTS = (
     "/openapi/v3",
     "/openapi/v3/apis/nodus.dev/v1",
 )
+LOGINS = "/apis/nodus.dev/v1/logins"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
@@ -65,13 +66,33 @@ def test_discovery_names_every_kind_with_its_words(rest: Rest) -> None:
 
 
 def test_what_is_documented_is_what_there_is(rest: Rest) -> None:
-    documented = {(each.method, _rule(each.path)) for each in operations()}
+    documented = {(each.method, _rule(each.path)) for each in operations() if not each.is_open}
     there = {
         (rule.method, _rule(rule.path.replace("<project>", "{namespace}")))
         for rule in rest.gate.rules
         if rule.permission is not None
     }
     assert documented == there
+
+
+@pytest.mark.req("NODQ-98")
+def test_a_login_is_documented_as_a_call_without_a_credential(rest: Rest) -> None:
+    open_calls = {(each.method, each.path) for each in operations() if each.is_open}
+    assert open_calls == {("POST", LOGINS)}
+    assert open_calls <= {(rule.method, rule.path) for rule in rest.gate.rules if rule.permission is None}
+    for path in ("/openapi.json", "/openapi/v3/apis/nodus.dev/v1"):
+        whole = document(rest, path)
+        call = whole["paths"][LOGINS]["post"]
+        assert (whole["security"], call["security"]) == ([{"bearer": []}], [])
+        body = call["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        answer = call["responses"]["201"]["content"]["application/json"]["schema"]["$ref"]
+        assert [name.rpartition("/")[2] for name in (body, answer)] == [
+            "dev.nodus.v1.Login",
+            "dev.nodus.v1.LoginAnswer",
+        ]
+    assert "post" in document(rest, "/openapi/v2")["paths"][LOGINS]
+    resources = document(rest, "/apis/nodus.dev/v1")["resources"]
+    assert not [each for each in resources if "login" in json.dumps(each).lower()]
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/openapi/v2"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 from nodus_core.access.signed_calls import Judge, Judged, server_name
+from nodus_core.documents.shared import LOGIN_ANSWER, SHARED
 from nodus_core.kernel.errors import Refusal, RetryableError
 from nodus_core.kernel.ids import digest
 from nodus_core.resources.login import BODY, SignedCall
@@ -83,6 +84,15 @@ def test_an_identity_that_is_mapped_gets_a_key_for_an_hour(log_in: Login) -> Non
     assert token not in repr(rest.store.rows())
     rest.world.clock.advance(3600)
     assert rest.get("agents", key=token).code == 401
+
+
+def test_the_answer_has_the_fields_that_are_documented(log_in: Login) -> None:
+    answer, documented = log_in().json, SHARED[LOGIN_ANSWER]
+    for part in ((), ("spec",), ("status",)):
+        given, schema = answer, documented
+        for name in part:
+            given, schema = given[name], schema["properties"][name]
+        assert given.keys() == schema["properties"].keys() == set(schema["required"])
 
 
 def test_what_goes_to_aws_is_the_signed_request_and_nothing_else(log_in: Login) -> None:

@@ -83,7 +83,7 @@ def _below(kind: Kind, calls: Iterable[Operation]) -> Iterator[tuple[str, str]]:
     """What stands below a kind's objects, and what can be done with it."""
     for call in calls:
         below = call.path.partition(f"{ONE}/")[2]
-        if call.kind is kind and below:
+        if call.kind == kind.name and below:
             yield below, _DONE[call.method]
 
 

@@ -54,7 +54,7 @@ def _operation(operation: Operation) -> Document:
             if answer.schema != STATUS or code < 300
         },
         "x-kubernetes-action": operation.action,
-        GVK: gvk(operation.kind.name)[0],
+        GVK: gvk(operation.kind)[0],
     }
 
 

@@ -49,7 +49,8 @@ def _operation(operation: Operation) -> Document:
     return {
         "operationId": operation.id,
         "summary": operation.summary,
-        "tags": [operation.kind.plural],
+        "tags": [operation.plural],
+        **({"security": []} if operation.is_open else {}),
         "parameters": [_parameter(each) for each in operation.parameters],
         **({"requestBody": {"required": True, "content": bodies}} if bodies else {}),
         "responses": {
@@ -70,7 +71,7 @@ def _operation(operation: Operation) -> Document:
             for code, answer in sorted(operation.answers.items())
         },
         "x-kubernetes-action": operation.action,
-        GVK: gvk(operation.kind.name)[0],
+        GVK: gvk(operation.kind)[0],
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodus_core.documents.schemas import name_of
-from nodus_core.documents.shared import STATUS, Schema
+from nodus_core.documents.shared import LOGIN_ANSWER, STATUS, Schema
 from nodus_core.resources.fields import LONGEST_LABEL, LONGEST_NAME
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
 from nodus_core.resources.media_types import APPLY, JSON, MERGE, TEXT
@@ -37,17 +37,23 @@ class Answer:
 
 @dataclass(frozen=True)
 class Operation:
-    """One call. `action` is Kubernetes' word for it; `bodies` names a schema for each media type that is taken."""
+    """One call. `action` is Kubernetes' word for it; `bodies` names a schema for each media type that is taken.
+
+    `kind` is what the call is about by its name on the wire, `plural` the same by its word in the path: of a kind of
+    objects, or a Login, which is none. `is_open`: it needs no credential.
+    """
 
     method: str
     path: str
     id: str
     summary: str
     action: str
-    kind: Kind
+    kind: str
+    plural: str
     parameters: tuple[Parameter, ...] = ()
     bodies: Mapping[str, str] = field(default_factory=dict[str, str])
     answers: Mapping[int, Answer] = field(default_factory=dict[int, Answer])
+    is_open: bool = False
 
 
 PROJECT = Parameter(
@@ -106,14 +112,17 @@ _VERBS = {
 }
 _READING = (LIMIT, CONTINUE, FIELDS, LABELS, WATCH, POSITION, WINDOW, BOOKMARKS)
 _WRITING = (DRY_RUN, MANAGER, VALIDATION)
+_OF_BODIES = (413, 415, 422)
+_ALWAYS = (429, 500, 503)
 _REFUSAL = Answer("A refusal: what happened, to which object, and what to do.", STATUS)
 
 
 def operations() -> Iterator[Operation]:
-    """Every call that needs a credential."""
+    """Every call but those that read what the API says of itself."""
     for kind in KINDS:
         yield from of_kind(kind)
     yield from below_runs()
+    yield log_in()
 
 
 def of_kind(kind: Kind) -> Iterator[Operation]:
@@ -177,6 +186,24 @@ def below_runs() -> Iterator[Operation]:
     yield paths.call("GET", f"{ONE}/answer", "connect", "Read a run's answer", answer)
 
 
+def log_in() -> Operation:
+    """The call of whoever has no credential yet."""
+    refused = (400, 401, 403, 409, *_OF_BODIES, *_ALWAYS)
+    return Operation(
+        method="POST",
+        path=f"{BASE}/logins",
+        id="createLogin",
+        summary="Get a key for some hours by an AWS identity",
+        action="post",
+        kind="Login",
+        plural="logins",
+        parameters=(ORGANIZATION,),
+        bodies={JSON: name_of("Login")},
+        answers={201: Answer("The key.", LOGIN_ANSWER), **dict.fromkeys(refused, _REFUSAL)},
+        is_open=True,
+    )
+
+
 @dataclass(frozen=True)
 class _Paths:
     """The calls at and below the path of a kind."""
@@ -205,7 +232,8 @@ class _Paths:
             id=f"{verb}{'Namespaced' if of_project else ''}{kind.name}{below}",
             summary=summary,
             action=action,
-            kind=kind,
+            kind=kind.name,
+            plural=kind.plural,
             parameters=(*common, *parameters),
             bodies=bodies or {},
             answers={**answers, **dict.fromkeys(_refused(method, tail), _REFUSAL)},
@@ -214,7 +242,7 @@ class _Paths:
 
 def _refused(method: str, tail: str) -> tuple[int, ...]:
     """The codes of refusals that a call may get; docs/errors.md says for what."""
-    body = (413, 415, 422) if method in ("POST", "PUT", "PATCH") else ()
+    body = _OF_BODIES if method in ("POST", "PUT", "PATCH") else ()
     stale = (409,) if method != "GET" or tail.endswith("/answer") else ()
     gone = (410,) if method == "GET" else ()
-    return (400, 401, 403, 404, *stale, *gone, *body, 429, 500, 503)
+    return (400, 401, 403, 404, *stale, *gone, *body, *_ALWAYS)

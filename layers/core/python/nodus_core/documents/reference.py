@@ -36,6 +36,7 @@ def page() -> str:
     lines = [HEAD]
     for kind in KINDS:
         lines += _kind(kind, schemas)
+    lines += _login(schemas)
     return "\n".join(lines) + "\n"
 
 
@@ -46,10 +47,19 @@ def _kind(kind: Kind, schemas: dict[str, Schema]) -> Iterator[str]:
     yield f"`{kind.plural}`{short}; {scope}; permissions `{kind.permission('read')}`, `{kind.permission('write')}`.\n"
     if kind.notice:
         yield f"{kind.notice}\n"
-    calls = [operation for operation in operations() if operation.kind is kind]
+    calls = [operation for operation in operations() if operation.kind == kind.name]
     yield from _calls(calls)
     yield from _table("field of `spec`", name_of(kind.spec.__name__), schemas)
     yield from _others(calls, schemas, known={name_of(kind.name), name_of(kind.list_name)})
+
+
+def _login(schemas: dict[str, Schema]) -> Iterator[str]:
+    """What is no kind of objects: whoever calls has no key, and gets one."""
+    calls = [operation for operation in operations() if operation.is_open]
+    yield "## Login\n"
+    yield "No object, and no credential is needed; see *Login by AWS identity* on [protocols.md](protocols.md).\n"
+    yield from _calls(calls)
+    yield from _others(calls, schemas, known=set())
 
 
 def _calls(calls: Sequence[Operation]) -> Iterator[str]:

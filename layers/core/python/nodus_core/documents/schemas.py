@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from nodus_core.documents.shared import LIST_META, OBJECT_META, PREFIX, SHARED
 from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
+from nodus_core.resources.login import Login
 from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import Stated
 
@@ -93,7 +94,7 @@ def all_schemas() -> dict[str, Schema]:
     found = dict(SHARED)
     for kind in KINDS:
         of_kind(kind, found)
-    for model in (Message, Stated):
+    for model in (Login, Message, Stated):
         of_model(model, found)
     return dict(sorted(found.items()))
 

@@ -13,6 +13,7 @@ RECEIPT = f"{PREFIX}.MessageReceipt"
 STEP = f"{PREFIX}.Step"
 TEAM = f"{PREFIX}.Team"
 STEPS = f"{PREFIX}.StepList"
+LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
 def text(description: str, **more: Any) -> Schema:
@@ -211,6 +212,44 @@ SHARED: dict[str, Schema] = {
             },
         },
         "items",
+    ),
+    LOGIN_ANSWER: _fields(
+        "A key that was given for a login.",
+        {
+            **_versioned("nodus.dev/v1", "Login"),
+            "metadata": _NOTHING,
+            "spec": _fields(
+                "What was agreed.",
+                {
+                    "organization": text("The organization whose key it is."),
+                    "ttl": text("How long the key lives, as a duration."),
+                },
+                "organization",
+                "ttl",
+            ),
+            "status": _fields(
+                "What was given.",
+                {
+                    "token": text("The bearer token, which is shown here only."),
+                    "expiresAt": moment("When it stops to work."),
+                    "apiKey": text("Name of the ApiKey whose token it is: to delete that revokes it."),
+                    "identity": text("The ARN that is mapped to the organization."),
+                    "projects": _list("Names of the projects that it reaches, or `*` for all."),
+                    "permissions": _list("What it may do: scopes and roles."),
+                },
+                "token",
+                "expiresAt",
+                "apiKey",
+                "identity",
+                "projects",
+                "permissions",
+            ),
+        },
+        "apiVersion",
+        "kind",
+        "metadata",
+        "spec",
+        "status",
     ),
 }
 """Each under its name."""

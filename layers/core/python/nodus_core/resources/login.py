@@ -58,16 +58,20 @@ class LoginSpec(Spec):
     )
 
 
-class _Login(Spec):
-    api_version: Literal["nodus.dev/v1"]
-    kind: Literal["Login"]
-    metadata: Annotated[dict[str, Any], Field(max_length=0)] | None = None
-    spec: LoginSpec
+class Login(Spec):
+    """A login by AWS identity. It is no object: nothing of it is stored but the key that it gives."""
+
+    api_version: Literal["nodus.dev/v1"] = Field(description="Version of the schema.")
+    kind: Literal["Login"] = Field(description="The kind.")
+    metadata: Annotated[dict[str, Any], Field(max_length=0)] | None = Field(
+        default=None, description="Holds nothing, and may be left out."
+    )
+    spec: LoginSpec = Field(description="What is asked for.")
 
 
 def read_login(body: Mapping[str, Any]) -> LoginSpec:
     """The login in a request body. Raises `Refusal` naming every field that is not right."""
     try:
-        return _Login.model_validate(without_nulls(dict(body))).spec
+        return Login.model_validate(without_nulls(dict(body))).spec
     except ValidationError as error:
-        raise refusal(error, _Login, "Login", None, root="") from None
+        raise refusal(error, Login, "Login", None, root="") from None
