@@ -156,11 +156,14 @@ class Gate:
         return reply(failure.body, failure.code, failure.headers)
 
     def _lost(self, _: NotFoundError) -> Response[Any]:
-        """No route: the path is none, or takes other methods (as of a whole list: it is not deleted at once)."""
+        """No route: the path is none, or takes other methods (as of a whole list: it is not deleted at once).
+
+        It follows from the routes alone, which are published: no key is asked for, and nothing is read.
+        """
         method, path = self.app.current_event.http_method, self.app.current_event.path
         taken = [rule.method for rule in self.rules if rule.fits(path)]
         if not taken or method in taken:  # with a name in it that is none
-            return self._failed(Refusal("NotFound", "there is nothing at this path"))
+            return self._failed(Refusal("NotFound", "there is nothing at this path; see /openapi.json"))
         allowed = ", ".join(taken)
         refused = self._failed(Refusal("MethodNotAllowed", f"{method} is not taken here, only {allowed}"))
         refused.headers["Allow"] = allowed

@@ -34,7 +34,7 @@ DOCUMENTS = (
 
 
 class HttpApi(Construct):
-    """`ANY /apis/{proxy+}`, `/mcp` and `GET` of the documents for `api`, `POST /link/v1/{proxy+}` for `link`."""
+    """`POST /link/v1/{proxy+}` for `link`; for `api` its own routes, and whatever else is asked for."""
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id)
@@ -73,6 +73,10 @@ class HttpApi(Construct):
             ),
             *self.api.add_routes(
                 path="/link/v1/{proxy+}", methods=[apigw.HttpMethod.POST], integration=to_link
+            ),
+            # What no route takes is refused in the words of the API (a `Status`), which API Gateway does not speak.
+            apigw.HttpRoute(
+                self, "Other", http_api=self.api, route_key=apigw.HttpRouteKey.DEFAULT, integration=to_api
             ),
         ]
         for route in routes:

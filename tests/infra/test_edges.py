@@ -26,9 +26,19 @@ def stage(assembly: Assembly, name: str) -> dict[str, Any]:
     return found
 
 
+def websocket_api(assembly: Assembly) -> str:
+    """The logical id of the bell's API."""
+    (found,) = (
+        name
+        for name, each in assembly.service.of_type("AWS::ApiGatewayV2::Api").items()
+        if each["Properties"]["ProtocolType"] == "WEBSOCKET"
+    )
+    return found
+
+
 def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
     assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
-        *("$connect", "$default", "$disconnect"),
+        *("$connect", "$default", "$default", "$disconnect"),
         *("ANY /apis/{proxy+}", "DELETE /mcp", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
         *("GET /mcp", "GET /openapi.json", "GET /openapi/{proxy+}", "GET /version"),
         *("POST /link/v1/{proxy+}", "POST /mcp"),
@@ -39,9 +49,26 @@ def test_each_route_leads_to_its_function(assembly: Assembly) -> None:
     resources = assembly.service.body["Resources"]
     for route in all_properties(assembly, "AWS::ApiGatewayV2::Route"):
         integration = resources[route["Target"]["Fn::Join"][1][1]["Ref"]]["Properties"]
-        to_link = route["RouteKey"].startswith(("$", "POST /link/"))
+        is_bell = route["ApiId"]["Ref"] == websocket_api(assembly)
+        to_link = is_bell or route["RouteKey"].startswith("POST /link/")
         wanted = "FunctionsLink" if to_link else "FunctionsApi"
         assert wanted in str(integration["IntegrationUri"]), route["RouteKey"]
+
+
+@pytest.mark.req("NODQ-01")
+def test_what_no_route_takes_is_answered_by_the_api_function_under_the_same_limits(
+    assembly: Assembly,
+) -> None:
+    (other,) = (
+        each
+        for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")
+        if each["RouteKey"] == "$default" and each["ApiId"]["Ref"] != websocket_api(assembly)
+    )
+    assert other["AuthorizationType"] == "NONE"  # as of every route: keys are the function's to check
+    assert "AuthorizerId" not in other
+    # No route has limits of its own: those of the stage count for this one, too.
+    assert "RouteSettings" not in stage(assembly, "$default")
+    assert stage(assembly, "$default")["DefaultRouteSettings"]["ThrottlingRateLimit"] == 500
 
 
 def test_both_stages_are_throttled_and_http_access_is_logged_without_queries_or_headers(

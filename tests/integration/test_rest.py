@@ -104,6 +104,23 @@ def test_health_needs_no_key(rest: Rest) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
+@pytest.mark.req("NODQ-01")
+@pytest.mark.parametrize(
+    ("method", "path", "code", "reason"),
+    [
+        ("GET", "/nothing/here", 404, "NotFound"),
+        ("GET", "/link/v1/pull", 404, "NotFound"),
+        ("POST", "/healthz", 405, "MethodNotAllowed"),
+        ("PUT", "/mcp", 405, "MethodNotAllowed"),
+    ],
+)
+def test_what_no_route_takes_is_a_status_without_a_key(
+    rest: Rest, method: str, path: str, code: int, reason: str
+) -> None:
+    answer = httpx2.request(method, f"{rest.server}{path}", timeout=60)
+    assert (answer.status_code, answer.json()["kind"], answer.json()["reason"]) == (code, "Status", reason)
+
+
 @pytest.mark.req("NOD-009", "NOD-002", "NOD-471", "FLD-17")
 def test_an_agent_from_yaml_to_its_end(rest: Rest) -> None:
     text = "apiVersion: nodus.dev/v1\nkind: Agent\nmetadata:\n  name: a1\nspec:\n  system: 1.10\n"

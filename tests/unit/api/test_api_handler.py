@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -69,3 +70,61 @@ def test_a_fault_is_logged_with_its_trace(rest: Rest, log: io.StringIO) -> None:
     line = only_line(log)
     assert (line["level"], line["message"], line["exception_name"]) == ("ERROR", "failed", "KeyError")
     assert "broken" in line["exception"]
+
+
+def unmatched(method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """The answer to what API Gateway has no other route for."""
+    event = api_event(method, path, headers, None, {})
+    event["routeKey"] = event["requestContext"]["routeKey"] = "$default"
+    return api.handler(event, LambdaContext())  # type: ignore[arg-type]
+
+
+@pytest.mark.req("NODQ-01", "NOD-478")
+@pytest.mark.parametrize(
+    ("method", "path", "code", "reason", "allow"),
+    [
+        ("GET", "/", 404, "NotFound", None),
+        ("GET", "/favicon.ico", 404, "NotFound", None),
+        ("POST", "/link/v1/nothing", 404, "NotFound", None),
+        ("GET", "/apis/apps/v1/deployments", 404, "NotFound", None),
+        ("GET", "/MCP", 404, "NotFound", None),
+        ("GET", f"/{'x' * 8000}", 404, "NotFound", None),
+        ("POST", "/healthz", 405, "MethodNotAllowed", "GET"),
+        ("DELETE", "/openapi.json", 405, "MethodNotAllowed", "GET"),
+        ("PUT", "/mcp", 405, "MethodNotAllowed", "GET, POST, DELETE"),
+        ("OPTIONS", "/apis/nodus.dev/v1/namespaces/web/agents/a", 405, "MethodNotAllowed", None),
+    ],
+)
+def test_what_no_route_takes_is_refused_as_a_status_whoever_asks(
+    rest: Rest, log: io.StringIO, *, method: str, path: str, code: int, reason: str, allow: str | None
+) -> None:
+    rest.agent("a")
+    key = {"authorization": f"Bearer {rest.key}"}
+
+    def unread(keys: Any) -> Any:
+        raise AssertionError(f"read {keys}")
+
+    rest.store.get = unread  # type: ignore[method-assign]
+    refused = unmatched(method, path, {})
+    status = json.loads(refused["body"])
+    assert (refused["statusCode"], status["code"]) == (code, code)
+    assert (status["kind"], status["apiVersion"], status["reason"]) == ("Status", "v1", reason)
+    assert status["message"]
+    if allow is not None:
+        assert refused["headers"]["Allow"] == allow
+    # A good key is told no more, a bad one no less.
+    for headers in (key, {"authorization": "Bearer nodus_wrong"}):
+        assert unmatched(method, path, headers) == refused
+    assert {json.loads(line)["status"] for line in log.getvalue().splitlines()} == {code}
+
+
+def test_a_method_that_is_not_taken_does_not_tell_what_is_stored(rest: Rest) -> None:
+    rest.agent("a")
+    base = "/apis/nodus.dev/v1/namespaces"
+    there, missing, nowhere = (
+        unmatched("POST", f"{base}/{place}", {})
+        for place in ("web/agents/a", "web/agents/b", "none/agents/a")
+    )
+    assert there["statusCode"] == 405
+    assert there["headers"]["Allow"] == "GET, PUT, PATCH, DELETE"
+    assert there == missing == nowhere
