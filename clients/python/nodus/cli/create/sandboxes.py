@@ -1,0 +1,54 @@
+"""`nodus create sandbox`."""
+
+from __future__ import annotations
+
+import click
+
+from nodus._kinds import SANDBOX
+from nodus.cli import changing
+from nodus.cli.changing import Report
+from nodus.cli.create.egress import egress_options, network
+from nodus.cli.create.making import given, make, money_option
+from nodus.cli.session import Command, Session, pass_session
+
+
+@click.command("sandbox", cls=Command)
+@click.argument("name")
+@click.option("--image", metavar="IMAGE", help="What runs in it (default: nodus/agent-tools).")
+@click.option("--cpu", metavar="N", help="Processors.")
+@click.option("--memory", metavar="GIB", help="GiB of memory.")
+@click.option("--idle-timeout", metavar="DURATION", help="Stop it after so much idle time, such as 10m.")
+@click.option("--ttl", metavar="DURATION", help="Delete it after that time, such as 24h.")
+@egress_options
+@money_option("--max-cost", "What it may cost.")
+@changing.change_options
+@pass_session
+def sandbox(
+    session: Session,
+    name: str,
+    *,
+    image: str | None,
+    cpu: str | None,
+    memory: str | None,
+    idle_timeout: str | None,
+    ttl: str | None,
+    egress: str | None,
+    allow: tuple[str, ...],
+    max_cost: str | None,
+    report: Report,
+) -> None:
+    """Make a sandbox of one's own.
+
+    \b
+      nodus create sandbox dev --image nodus/agent-tools --cpu 1 --memory 2 --idle-timeout 10m --ttl 24h
+    """
+    resources = given(cpu=cpu, memory=memory)
+    spec = given(
+        image=image,
+        resources=resources or None,
+        idleTimeout=idle_timeout,
+        ttl=ttl,
+        network=network(egress, allow),
+        maxCostUSD=max_cost,
+    )
+    make(session, SANDBOX, name, spec, report)
