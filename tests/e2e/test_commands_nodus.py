@@ -15,7 +15,20 @@ from tests.unit.client.manifests import NEX_04, NEX_07
 
 LINES = Path(__file__).with_name("commands_nodus.txt")
 NEX_50 = Path(__file__).parents[2] / "examples" / "agents" / "product-showcase" / "budget.yaml"
-FILES = {"agent.yaml": NEX_04, "run.yaml": NEX_07, "budget.yaml": NEX_50.read_text()}
+RUNS = """\
+apiVersion: nodus.dev/v1
+kind: AgentRunList
+items:
+- apiVersion: nodus.dev/v1
+  kind: AgentRun
+  metadata: {name: both-1}
+  spec: {agent: hello-agent, input: Use the shell to print the Python version}
+- apiVersion: nodus.dev/v1
+  kind: AgentRun
+  metadata: {name: both-2}
+  spec: {agent: hello-agent, input: Use the shell to print the Python version}
+"""
+FILES = {"agent.yaml": NEX_04, "run.yaml": NEX_07, "runs.yaml": RUNS, "budget.yaml": NEX_50.read_text()}
 PROJECT = "commands"
 
 

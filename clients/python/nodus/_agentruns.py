@@ -10,7 +10,7 @@ from nodus._flow import Flow, Item, Stream, operation, stream
 from nodus._kinds import API_VERSION
 from nodus._pages import LARGEST_PAGE, Pages, items_of
 from nodus._record import Record
-from nodus._resources import AsyncResource, Manifest, Resource, ResourceFlows
+from nodus._resources import AsyncResource, Manifest, Resource, ResourceFlows, dry
 from nodus._transport import Call
 
 LARGEST_BATCH = 100  # NOD-360
@@ -21,7 +21,9 @@ class AgentRunsFlows(ResourceFlows):
     """Runs: one task each."""
 
     @operation
-    def create_many(self, manifests: Iterable[Manifest], *, key: str | None = None) -> Flow[Records]:
+    def create_many(
+        self, manifests: Iterable[Manifest], *, key: str | None = None, dry_run: bool = False
+    ) -> Flow[Records]:
         """Create up to 100 runs at once: all of them, in their order, or none (NOD-360, NOD-361).
 
         Those that come back have no ``spec`` where it is over 2 MiB of all together.
@@ -30,6 +32,7 @@ class AgentRunsFlows(ResourceFlows):
             manifests: the runs; each after those that it depends on. A group's member needs no name.
             key: the batch's idempotency key: the same key and runs again give the first outcome for a day; ``None``:
                 a new one, which only the tries of this call share.
+            dry_run: have them checked, and store nothing.
 
         Raises:
             ValueError: more than 100, which could not be made all or none: make several batches.
@@ -42,8 +45,8 @@ class AgentRunsFlows(ResourceFlows):
                 f"{len(items)} runs: at most {LARGEST_BATCH} are created together, all or none; make several batches"
             )
         body = {"apiVersion": API_VERSION, "kind": f"{self.kind.name}List", "items": items}
-        made = yield from self._record(Call("POST", self.path(), body=body, repeatable=True, key=key))
-        return items_of(made)
+        call = Call("POST", self.path(), query=dry(dry_run), body=body, repeatable=True, key=key)
+        return items_of((yield from self._record(call)))
 
     @operation
     def cancel(self, name: str) -> Flow[Record]:

@@ -85,7 +85,7 @@ class ResourceFlows:
             metadata["annotations"] = dict(annotations)
         body = self._whole({"metadata": metadata, "spec": dict(spec)})
         # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16).
-        call = Call("POST", self.path(), query=_dry(dry_run), body=body, repeatable=True)
+        call = Call("POST", self.path(), query=dry(dry_run), body=body, repeatable=True)
         return (yield from self._record(call))
 
     @operation
@@ -102,7 +102,7 @@ class ResourceFlows:
         # The second try of a change at a given version would meet the version that the first one has made.
         repeatable = not self.kind.costly and "resourceVersion" not in body["metadata"]
         path = self.path(_name_of(body))
-        call = Call("PUT", path, query=_dry(dry_run), body=body, repeatable=repeatable)
+        call = Call("PUT", path, query=dry(dry_run), body=body, repeatable=repeatable)
         return (yield from self._record(call))
 
     @operation
@@ -120,7 +120,7 @@ class ResourceFlows:
         call = Call(
             "PATCH",
             self.path(_name_of(body)),
-            query=_dry(dry_run),
+            query=dry(dry_run),
             body=body,
             content_type=APPLY_PATCH,
             # An apply states the outcome; but one that was deleted in between would be made, and paid for, again.
@@ -132,13 +132,13 @@ class ResourceFlows:
     @operation
     def patch(self, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> Flow[Record]:
         """Merge a JSON merge patch into an object, for example ``{"spec": {"maxParallelAgents": 0}}``."""
-        call = Call("PATCH", self.path(name), query=_dry(dry_run), body=dict(patch), content_type=MERGE_PATCH)
+        call = Call("PATCH", self.path(name), query=dry(dry_run), body=dict(patch), content_type=MERGE_PATCH)
         return (yield from self._record(call))
 
     @operation
     def delete(self, name: str, *, dry_run: bool = False) -> Flow[Record]:
         """Delete an object; what comes back is the object that is going, or a ``Status`` of success."""
-        return (yield from self._record(Call("DELETE", self.path(name), query=_dry(dry_run))))
+        return (yield from self._record(Call("DELETE", self.path(name), query=dry(dry_run))))
 
     @stream
     def pages(
@@ -329,7 +329,8 @@ def _name_of(body: Mapping[str, Any]) -> str:
     return name
 
 
-def _dry(dry_run: bool) -> dict[str, str]:
+def dry(dry_run: bool) -> dict[str, str]:
+    """The query of a write that is to be checked and not made, if it is."""
     return {"dryRun": "All"} if dry_run else {}
 
 

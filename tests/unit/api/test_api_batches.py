@@ -166,3 +166,16 @@ def test_an_answer_that_would_be_too_large_leaves_the_specs_out(rest: Rest) -> N
     assert reply.code == 201
     assert all("spec" not in run and run["metadata"]["uid"] for run in reply.json["items"])
     assert len(reply.text) < 100_000
+
+
+def test_a_list_that_is_only_tried_is_checked_whole_and_not_made(rest: Rest) -> None:
+    stored, dry = rest.commits, {"dryRun": "All"}
+    body = {"apiVersion": API, "kind": "AgentRunList", "items": [item("a"), item("b")]}
+    tried = rest.post("agentruns", body, headers={"idempotency-key": "k"}, query=dry)
+    assert (tried.code, [run["metadata"]["name"] for run in tried.json["items"]]) == (201, ["a", "b"])
+    wrong = {**body, "items": [item("a"), item("b", agent="none")]}
+    refused = rest.post("agentruns", wrong, headers={"idempotency-key": "k"}, query=dry)
+    assert (refused.code, refused.json["reason"]) == (404, "NotFound")
+    assert refused.json["message"].startswith("items[1]: ")
+    assert (rest.commits, names(rest)) == (stored, [])
+    assert batch(rest, item("a"), item("b"), key="k").code == 201

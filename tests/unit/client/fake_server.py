@@ -240,7 +240,6 @@ class FakeServer:
 
     def _create(self, seen: Seen, project: str, plural: str) -> Answer:
         body = seen.json()
-        name = body["metadata"]["name"]
         key = (seen.path, seen.headers.get("idempotency-key", ""))
         if key in self.promises:
             first_body, first = self.promises[key]
@@ -249,12 +248,36 @@ class FakeServer:
                     409, "IdempotencyKeyConflict", "this Idempotency-Key was used for another request"
                 )
             return Answer(201, first, headers={"Idempotent-Replayed": "true"})
-        if (project, plural, name) in self.objects:
-            raise Refusal(409, "AlreadyExists", f"{plural} {name!r} already exists")
-        made = _json(201, self._store(seen, project, plural, name, body))
+        if body["kind"] == "AgentRunList":
+            made = self._together(seen, project, plural, body["items"])
+        else:
+            self._check_free(project, plural, body["metadata"]["name"])
+            made = _json(201, self._store(seen, project, plural, body["metadata"]["name"], body))
         if key[1]:
             self.promises[key] = (body, made.body)
         return made
+
+    def _check_free(self, project: str, plural: str, name: str) -> None:
+        if (project, plural, name) in self.objects:
+            raise Refusal(409, "AlreadyExists", f"{plural} {name!r} already exists")
+
+    def _together(self, seen: Seen, project: str, plural: str, items: list[dict[str, Any]]) -> Answer:
+        """All runs of a list, or none."""
+        if "idempotency-key" not in seen.headers:
+            raise Refusal(400, "BadRequest", "a list is created with the header Idempotency-Key")
+        for number, item in enumerate(items):
+            try:
+                self._check_free(project, plural, item["metadata"]["name"])
+                self._check(project, "AgentRun", item, item.get("spec", {}))
+            except Refusal as refusal:
+                status, place = refusal.status, f"items[{number}]"
+                causes = [
+                    cause | {"field": f"{place}.{cause['field']}"} for cause in status["details"]["causes"]
+                ]
+                message = f"{place}: {status['message']}; nothing was created"
+                raise Refusal(refusal.code, status["reason"], message, causes) from None
+        made = [self._store(seen, project, plural, item["metadata"]["name"], item) for item in items]
+        return _json(201, {"apiVersion": "nodus.dev/v1", "kind": "AgentRunList", "items": made})
 
     def _get(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)

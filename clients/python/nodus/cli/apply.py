@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from nodus._record import Record
 from nodus._resources import Resource
-from nodus.cli import changing, failures, formats, manifests, text
+from nodus.cli import changing, failures, formats, manifests, sending, text
 from nodus.cli.changing import Report
 from nodus.cli.manifests import Wanted
 from nodus.cli.selection import filename_option
+from nodus.cli.sending import Done
 from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import NodusError, NotFoundError
-
-Sender = Callable[[Resource, Wanted], tuple[str, Record]]
-"""Sends one object; what was done, and the object afterwards."""
 
 # What every write changes, and nobody asked for.
 _UNASKED = ("resourceVersion", "generation", "uid", "creationTimestamp")
@@ -31,16 +28,16 @@ _UNASKED = ("resourceVersion", "generation", "uid", "creationTimestamp")
 def apply(session: Session, files: tuple[str, ...], report: Report) -> None:
     """Create or update the objects of YAML or JSON files.
 
-    A file may hold several documents, separated by ---; they are applied in their order. Of a folder the files
-    *.yaml, *.yml and *.json are taken, sorted by name. Everything is read and checked before the first object is
-    sent; the first refusal ends the command.
+    A file may hold several documents, separated by ---; they are applied in their order, and so are the items of a
+    list. Of a folder the files *.yaml, *.yml and *.json are taken, sorted by name. Everything is read and checked
+    before the first object is sent; the first refusal ends the command.
 
     \b
       nodus apply -f agent.yaml
       nodus apply -f agents/ -f budget.yaml --dry-run=server
       cat run.yaml | nodus apply -f -
     """
-    send_all(session, files, lambda resource, one: _apply(resource, one, report), "applied", report)
+    sending.one_by_one(session, files, lambda resource, one: _apply(resource, one, report), "applied", report)
 
 
 @click.command(cls=Command)
@@ -58,10 +55,10 @@ def replace(session: Session, files: tuple[str, ...], report: Report) -> None:
       nodus replace -f agent.yaml
     """
 
-    def send(resource: Resource, one: Wanted) -> tuple[str, Record]:
+    def send(resource: Resource, one: Wanted) -> Done:
         return "replaced", resource.update(one.manifest, dry_run=report.dry_run)
 
-    send_all(session, files, send, "replaced", report)
+    sending.one_by_one(session, files, send, "replaced", report)
 
 
 @click.command(cls=Command)
@@ -85,7 +82,7 @@ def diff(session: Session, files: tuple[str, ...]) -> int:
         try:
             after = _comparable(resource.apply(one.manifest, dry_run=True).object.to_dict())
         except NodusError as error:
-            failures.show(error, one.document)
+            failures.show(error, one.document, one.path)
             raise click.exceptions.Exit(failures.FAILED) from error
         names = f"stored/{one.target}", f"applied/{one.target}"
         for line in difflib.unified_diff(before, after, *names, lineterm=""):
@@ -94,39 +91,7 @@ def diff(session: Session, files: tuple[str, ...]) -> int:
     return failures.OTHERWISE if changed else 0
 
 
-def send_all(
-    session: Session,
-    files: tuple[str, ...],
-    send: Sender,
-    word: str,
-    report: Report,
-) -> None:
-    """Send the objects of files one by one; the first refusal ends it.
-
-    Args:
-        session: where.
-        files: names as given to ``-f``.
-        send: what is done with each.
-        word: what is said of one that is not sent (``--dry-run=client``).
-        report: says what became of each, and whether it is sent at all.
-    """
-    wanted = manifests.read(files, session.project)
-    for count, one in enumerate(wanted):
-        if not report.sends:
-            report.say(one.target, word, one.manifest)
-            continue
-        try:
-            done, thing = send(session.resource(one.target.kind, one.project), one)
-        except NodusError as error:
-            failures.show(error, one.document)
-            left = len(wanted) - count - 1
-            if left:
-                click.echo(f"{text.line(one.target)} was refused; {left} after it not sent", err=True)
-            raise click.exceptions.Exit(failures.FAILED) from error
-        report.say(one.target, done, thing.to_dict())
-
-
-def _apply(resource: Resource, wanted: Wanted, report: Report) -> tuple[str, Record]:
+def _apply(resource: Resource, wanted: Wanted, report: Report) -> Done:
     try:
         before = resource.get(wanted.target.name)
     except NotFoundError:

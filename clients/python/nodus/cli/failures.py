@@ -37,12 +37,13 @@ def _once(error: NodusError) -> str:
     return error.message.removesuffix(f": {listed}") if listed else error.message
 
 
-def show(error: NodusError, document: Document | None = None) -> None:
+def show(error: NodusError, document: Document | None = None, path: str = "") -> None:
     """Print ``Error (<reason>): message`` and a line per refused field on stderr (NODQ-01, NOD-500).
 
     Args:
         error: what happened.
         document: the manifest that was refused; its file and lines are named beside the fields (FLD-17).
+        path: where in the document the object stands that was refused, such as ``items[3]``.
     """
     message = text.block(_once(error))
     if isinstance(error, UnauthorizedError):
@@ -53,6 +54,6 @@ def show(error: NodusError, document: Document | None = None) -> None:
     for cause in error.causes:
         place = ""
         if document is not None:
-            found = document.line_of(cause.field)
+            found = document.line_of(f"{path}.{cause.field}".strip("."))
             place = f" ({document.source} line {found})" if found else f" ({document.source})"
         click.echo(f"  {text.line(cause.field)}: {text.line(cause.message)}{text.line(place)}", err=True)

@@ -22,12 +22,16 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """One object of a manifest: what to send, and where it was read."""
+    """One object of a manifest: what to send, and where it was read.
+
+    ``path`` is its place in the document, such as ``items[3]`` of a list.
+    """
 
     target: Target
     project: str | None
     manifest: dict[str, Any]
     document: Document
+    path: str = ""
 
 
 def read(sources: tuple[str, ...], project: str | None) -> list[Wanted]:
@@ -78,7 +82,7 @@ class _Fields:
 
     def __init__(self, document: Document, value: Any, path: str) -> None:
         self.document = document
-        self._path = path
+        self.path = path
         if not isinstance(value, dict):
             self.value: dict[str, Any] = {}
             self.refuse(
@@ -97,7 +101,7 @@ class _Fields:
         raise ManifestError(problem, source=self.document.source, line=line, field=path)
 
     def _at(self, name: str) -> str:
-        return f"{self._path}.{name}".strip(".")
+        return f"{self.path}.{name}".strip(".")
 
 
 def _one(fields: _Fields, project: str | None) -> Wanted:
@@ -114,7 +118,7 @@ def _one(fields: _Fields, project: str | None) -> Wanted:
         metadata.refuse(f"is {own_project!r}, but --project says {project!r}", "namespace")
     kept = {key: value for key, value in metadata.value.items() if key not in _SERVER_FIELDS} | {"name": name}
     sent = {key: value for key, value in fields.value.items() if key != "status"} | {"metadata": kept}
-    return Wanted(Target(kind, name), own_project, sent, fields.document)
+    return Wanted(Target(kind, name), own_project, sent, fields.document, fields.path)
 
 
 def _kind(fields: _Fields) -> Kind:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import click
 
-from nodus._record import Record
-from nodus._resources import Resource
-from nodus.cli import changing
-from nodus.cli.apply import send_all
+from nodus.cli import changing, manifests, sending
 from nodus.cli.changing import Report
-from nodus.cli.create import agents, projects, runs, sandboxes
+from nodus.cli.create import agents, batches, projects, runs, sandboxes
 from nodus.cli.failures import usage
-from nodus.cli.manifests import Wanted
 from nodus.cli.selection import filename_option
+from nodus.cli.sending import Done, Part
 from nodus.cli.session import Group, Session
 
 
@@ -23,7 +20,8 @@ from nodus.cli.session import Group, Session
 def create(ctx: click.Context, files: tuple[str, ...], report: Report) -> None:
     """Create objects from files or from options.
 
-    A name that is taken is refused.
+    A name that is taken is refused. The runs of an AgentRunList, 100 at most, are created together: all of them, or
+    none where one is refused. Every other object is created by itself, in the order of the files.
 
     \b
       nodus create -f runs.yaml
@@ -36,18 +34,25 @@ def create(ctx: click.Context, files: tuple[str, ...], report: Report) -> None:
     if not files:
         raise usage("create what? Give -f FILE, or a kind: " + ", ".join(create.list_commands(ctx)))
 
-    def send(resource: Resource, one: Wanted) -> tuple[str, Record]:
-        metadata = one.manifest["metadata"]
-        made = resource.create(
-            metadata["name"],
-            one.manifest.get("spec") or {},
-            labels=metadata.get("labels"),
-            annotations=metadata.get("annotations"),
-            dry_run=report.dry_run,
-        )
-        return "created", made
+    session = ctx.ensure_object(Session)
+    parts = batches.parts(manifests.read(files, session.project), session.project)
+    sending.in_parts(parts, lambda part: _create(session, part, report), "created", report)
 
-    send_all(ctx.ensure_object(Session), files, send, "created", report)
+
+def _create(session: Session, part: Part, report: Report) -> list[Done]:
+    first, metadata = part[0], part[0].manifest["metadata"]
+    if batches.is_of_batch(first):
+        place = session.client.in_project(first.project)
+        made = place.agentruns.create_many([one.manifest for one in part], dry_run=report.dry_run)
+        return [("created", run) for run in made]
+    one = session.resource(first.target.kind, first.project).create(
+        metadata["name"],
+        first.manifest.get("spec") or {},
+        labels=metadata.get("labels"),
+        annotations=metadata.get("annotations"),
+        dry_run=report.dry_run,
+    )
+    return [("created", one)]
 
 
 create.add_command(runs.agentrun)
