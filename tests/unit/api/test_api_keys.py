@@ -1,5 +1,6 @@
 """ApiKeys as resources, from the wire: what they show, what they may give, how they end."""
 
+import json
 from typing import Any
 
 import pytest
@@ -97,6 +98,51 @@ def test_an_expired_key_ends_on_the_second_although_it_is_known(rest: Rest) -> N
     refused = rest.get("agents", key=token)
     assert refused.code == 401
     assert "expired at 2030-01-01T00:00:10" in refused.json["message"]
+
+
+def state(shown: dict[str, Any]) -> tuple[str, str, str]:
+    (ready,) = shown["status"]["conditions"]
+    assert ready["type"] == "Ready"
+    return ready["status"], ready["reason"], ready["lastTransitionTime"]
+
+
+def test_an_expired_key_says_so_from_the_second_on_at_which_it_ends(rest: Rest) -> None:
+    made = "2030-01-01T00:00:00.000Z"
+    new(rest, "short", ttl="10s")
+    new(rest, "endless")
+    assert state(rest.get(f"{KEYS}/short").json) == ("True", "Accepted", made)
+    begun = rest.get(KEYS).json["metadata"]["resourceVersion"]
+    rest.world.clock.advance(9.999)
+    assert state(rest.get(f"{KEYS}/short").json)[0] == "True"
+    rest.world.clock.advance(0.001)
+    assert state(rest.get(f"{KEYS}/short").json) == ("False", "Expired", "2030-01-01T00:00:10.000Z")
+    assert state(rest.get(f"{KEYS}/endless").json) == ("True", "Accepted", made)
+    listed = {key["metadata"]["name"]: state(key)[0] for key in rest.get(KEYS).json["items"]}
+    assert (listed["short"], listed["endless"]) == ("False", "True")
+    labelled = rest.patch(f"{KEYS}/short", {"metadata": {"labels": {"a": "b"}}})
+    assert state(labelled.json)[:2] == ("False", "Expired")
+    query = {"watch": "true", "resourceVersion": begun, "timeoutSeconds": "0"}
+    told = [json.loads(line)["object"] for line in rest.get(KEYS, query=query).text.splitlines()]
+    assert [state(key)[1] for key in told if key["metadata"]["name"] == "short"] == ["Expired"]
+
+
+def test_the_table_of_keys_says_which_have_expired(rest: Rest) -> None:
+    new(rest, "short", ttl="10s")
+    rest.world.clock.advance(10)
+    table = rest.get(KEYS, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}).json
+    names = [column["name"] for column in table["columnDefinitions"]]
+    rows = [dict(zip(names, row["cells"], strict=True)) for row in table["rows"]]
+    assert {row["Name"]: row["State"] for row in rows} == {"short": "Expired", "test": "Ready"}
+    assert {row["Name"]: row["Expires"] for row in rows}["short"] == "2030-01-01T00:00:10Z"
+
+
+def test_a_create_that_is_answered_again_shows_the_key_as_it_was_made(rest: Rest) -> None:
+    body = manifest("ApiKey", "ci", {"role": "viewer", "projects": ["*"], "ttl": "10s"})
+    first = rest.post(KEYS, body, headers={"idempotency-key": "k"})
+    rest.world.clock.advance(60)
+    again = rest.post(KEYS, body, headers={"idempotency-key": "k"})
+    assert (again.code, state(again.json)) == (201, state(first.json))
+    assert state(again.json)[0] == "True"
 
 
 @pytest.mark.parametrize(

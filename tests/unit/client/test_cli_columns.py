@@ -29,6 +29,13 @@ SHOWN: dict[str, dict[str, Any]] = {
     },
     "Budget": {"spec": {"limitUSD": "5"}, "status": {"phase": "Open", "spentUSD": "1.5"}},
     "Secret": {"spec": {}, "status": {"fields": ["A", "B"]}},
+    "ApiKey": {
+        "spec": {"role": "viewer", "projects": ["*"], "expiresAt": "2030-01-01T00:00:00Z"},
+        "status": {
+            "prefix": "nodus_1",
+            "conditions": [{"type": "Ready", "status": "False", "reason": "Expired"}],
+        },
+    },
 }
 
 

@@ -113,6 +113,12 @@ def _permissions(thing: Mapping[str, Any]) -> str:
     return str(pick(thing, "spec.role") or _joined("spec.permissions")(thing))
 
 
+def _readiness(thing: Mapping[str, Any]) -> str:
+    conditions: list[Any] = pick(thing, "status.conditions") or []
+    ready = next((each for each in conditions if pick(each, "type") == "Ready"), None)
+    return "Ready" if pick(ready, "status") == "True" else str(pick(ready, "reason") or "")
+
+
 def _prompt(thing: Mapping[str, Any]) -> str:
     return cut(line(pick(thing, "spec.input") or ""), PREVIEW_COLUMNS)
 
@@ -232,6 +238,7 @@ _TABLES: dict[str, tuple[list[Column], list[Column]]] = {
             ("PREFIX", _text("status.prefix")),
             ("PERMISSIONS", _permissions),
             ("PROJECTS", _joined("spec.projects")),
+            ("STATE", _readiness),
             ("EXPIRES", _text("spec.expiresAt")),
             ("LAST-USED", _since("status.lastUsedAt")),
             _AGE,

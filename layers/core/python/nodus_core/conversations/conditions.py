@@ -1,74 +1,92 @@
 """`status.conditions` of objects that only say something: what this release does with them.
 
-They follow from the spec and from the release alone and are never stored: a release that can do more says so of
-old objects, too. A run's own conditions are part of its projection.
+They follow from the spec, from the release and, for a key, from the time at which they are read, and are never
+stored: a release that can do more says so of old objects, too. A run's own conditions are part of its projection.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from nodus_core.conversations.availability import NOT_AVAILABLE, unhonoured
 from nodus_core.kernel.objects import Object
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
-from nodus_core.resources.columns import pick
+from nodus_core.resources.api_key import expiry_of
+from nodus_core.resources.columns import READY, pick
 from nodus_core.resources.kinds import BY_NAME
 
-READY = "Ready"
 CONTINUITY = "ContinuityHonoured"
+EXPIRED = "Expired"
 
 Spec = Mapping[str, Any]
-Said = tuple[str, bool, str, str]
-"""Type, whether it holds, reason and message."""
 
 
-def with_conditions(obj: Object, spec: Spec, status: dict[str, Any]) -> dict[str, Any]:
-    """The status with the conditions of the object's kind, and with the phase of one that nothing acts on yet."""
+class Said(NamedTuple):
+    """One condition. `since`: when it came to be so, if not with the spec."""
+
+    type: str
+    holds: bool
+    reason: str
+    message: str
+    since: datetime | None = None
+
+
+def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """The status with the conditions of the object's kind, and with the phase of one that nothing acts on yet.
+
+    `now`: the moment as of which they are told.
+    """
     if obj.key.kind == "AgentRun":
         return status
     kind = BY_NAME[obj.key.kind]
-    shown = {**status, "conditions": [_shown(obj, *said) for said in _conditions(kind.name, spec)]}
+    shown = {**status, "conditions": [_shown(obj, said) for said in _conditions(kind.name, spec, now)]}
     return shown if kind.phase is None else {"phase": kind.phase, **shown}
 
 
-def _shown(obj: Object, type_: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
+def _shown(obj: Object, said: Said) -> dict[str, Any]:
     return {
-        "type": type_,
-        "status": str(holds),
-        "reason": reason,
-        "message": message,
+        "type": said.type,
+        "status": str(said.holds),
+        "reason": said.reason,
+        "message": said.message,
         "observedGeneration": obj.generation,
-        "lastTransitionTime": stamp(obj.revised_at or obj.created_at),
+        "lastTransitionTime": stamp(said.since or obj.revised_at or obj.created_at),
     }
 
 
-def _conditions(kind: str, spec: Spec) -> Iterator[Said]:
+def _conditions(kind: str, spec: Spec, now: datetime) -> Iterator[Said]:
     notice = BY_NAME[kind].notice
     if notice is not None:
-        yield READY, False, NOT_AVAILABLE, notice
+        yield Said(READY, False, NOT_AVAILABLE, notice)
     elif kind == "Agent":
         yield _agent(spec)
         yield from _continuity(spec)
+    elif kind == "ApiKey":
+        yield _api_key(spec, now)
     else:
-        yield READY, True, "Accepted", "It holds."
+        yield Said(READY, True, "Accepted", "It holds.")
 
 
 def _agent(spec: Spec) -> Said:
     if spec.get("state") == STOPPED:
-        return READY, False, STOPPED, "The agent takes no runs: remove spec.state to start it again."
+        return Said(READY, False, STOPPED, "The agent takes no runs: remove spec.state to start it again.")
     fields = unhonoured(spec)
     if fields:
         listed = ", ".join(fields)
-        return (
-            READY,
-            False,
-            NOT_AVAILABLE,
-            f"Runs are refused: {listed} cannot be honoured yet; leave it out.",
-        )
-    return READY, True, "Accepted", "The agent takes runs."
+        message = f"Runs are refused: {listed} cannot be honoured yet; leave it out."
+        return Said(READY, False, NOT_AVAILABLE, message)
+    return Said(READY, True, "Accepted", "The agent takes runs.")
 
 
 def _continuity(spec: Spec) -> Iterator[Said]:
     if pick(spec, "continuity.mode") == "Snapshotted":
         message = "spec.continuity is kept and not honoured yet: files live as long as the sandbox."
-        yield CONTINUITY, False, NOT_AVAILABLE, message
+        yield Said(CONTINUITY, False, NOT_AVAILABLE, message)
+
+
+def _api_key(spec: Spec, now: datetime) -> Said:
+    expiry = expiry_of(spec)
+    if expiry is not None and expiry <= now:
+        return Said(READY, False, EXPIRED, "The key works no more: make another one.", expiry)
+    return Said(READY, True, "Accepted", "The key works.")

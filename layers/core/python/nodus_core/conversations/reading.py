@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -58,9 +59,10 @@ class Reading:
 
     def shown(self, outcome: Outcome) -> Shown:
         """The object of a call's outcome; a replayed one is shown as the first call saw it."""
-        obj = outcome.object
-        status = obj.status if outcome.replayed else self._statuses([obj])[0]
-        return envelope(obj, (outcome.spec, self.shelf.annotations(obj)), status)
+        obj, texts = outcome.object, (outcome.spec, self.shelf.annotations(outcome.object))
+        if outcome.replayed:
+            return envelope(obj, texts, obj.status, obj.created_at)
+        return envelope(obj, texts, self._statuses([obj])[0], self.shelf.clock.now())
 
     def answer(self, place: Place, name: str) -> str | Elsewhere:
         """The answer of the latest finished turn that has one (NOD-067, NOD-069).
@@ -105,9 +107,9 @@ class Reading:
 
     def all_shown(self, objects: Sequence[Object]) -> list[Shown]:
         """Objects of one kind as they are shown, but for those that are removed meanwhile."""
-        every, statuses = self.shelf.texts(objects), self._statuses(objects)
+        every, statuses, now = self.shelf.texts(objects), self._statuses(objects), self.shelf.clock.now()
         return [
-            envelope(obj, texts, status)
+            envelope(obj, texts, status, now)
             for obj, texts, status in zip(objects, every, statuses, strict=True)
             if texts is not None
         ]
@@ -160,8 +162,8 @@ def _is_let_go(obj: Object) -> bool:
     return obj.status.get("sandbox", {}).get("phase", projection.DELETED) == projection.DELETED
 
 
-def envelope(obj: Object, texts: Texts, status: Shown) -> Shown:
-    """The five keys of every object (NOD-002)."""
+def envelope(obj: Object, texts: Texts, status: Shown, now: datetime) -> Shown:
+    """The five keys of every object, as of a moment (NOD-002)."""
     spec, annotations = texts
     metadata: Shown = {
         "name": obj.key.name,
@@ -182,5 +184,5 @@ def envelope(obj: Object, texts: Texts, status: Shown) -> Shown:
         "kind": obj.key.kind,
         "metadata": metadata,
         "spec": spec,
-        "status": with_conditions(obj, spec, status),
+        "status": with_conditions(obj, spec, status, now),
     }

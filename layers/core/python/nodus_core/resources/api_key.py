@@ -1,7 +1,7 @@
 """Kind `ApiKey`: a bearer key of an organization. Its token is shown once, in the answer that makes it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -11,7 +11,7 @@ from nodus_core.kernel.errors import Cause
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agentrun import INSTANT, deadline
 from nodus_core.resources.checks import check, whole
-from nodus_core.resources.columns import AGE, NAME, Column, Shown, joined, pick
+from nodus_core.resources.columns import AGE, NAME, Column, Shown, joined, pick, readiness
 from nodus_core.resources.durations import SAID
 from nodus_core.resources.fields import (
     LABEL_FORM,
@@ -141,6 +141,12 @@ def with_expiry(spec: dict[str, Any], made: datetime) -> dict[str, Any]:
     return {**rest, "expiresAt": stamp(expiry).replace(".000Z", "Z")}
 
 
+def expiry_of(spec: Mapping[str, Any]) -> datetime | None:
+    """When a key whose spec `with_expiry` has made expires; None: never."""
+    text = spec.get("expiresAt")
+    return None if text is None else datetime.fromisoformat(text)
+
+
 def _permissions(shown: Shown) -> str:
     return str(pick(shown, "spec.role") or joined("spec.permissions")(shown))
 
@@ -150,6 +156,7 @@ COLUMNS = (
     Column("Prefix", "status.prefix", "The beginning of its token."),
     Column("Permissions", _permissions, "Its role, or its scopes."),
     Column("Projects", joined("spec.projects"), "Where it may be used."),
+    Column("State", readiness, "Ready: it works; Expired: it works no more."),
     Column("Expires", "spec.expiresAt", "When it stops to work; never where nothing is said."),
     Column("Last-Used", "status.lastUsedAt", "When it was used last, to about a minute.", "date"),
     AGE,

@@ -6,6 +6,8 @@ from typing import Any, Literal, cast
 
 Shown = Mapping[str, Any]
 Type = Literal["string", "integer", "date"]
+READY = "Ready"
+"""The condition that says whether an object does what it is for."""
 LONGEST_PREVIEW = 60
 """Characters of a text of many words that a cell shows."""
 
@@ -60,6 +62,14 @@ def preview(path: str) -> Callable[[Shown], str]:
         return text if len(text) <= LONGEST_PREVIEW else text[: LONGEST_PREVIEW - 1] + "…"
 
     return cell
+
+
+def readiness(shown: Shown) -> str | None:
+    """`Ready`, or the reason for which an object is not."""
+    for condition in pick(shown, "status.conditions") or ():
+        if pick(condition, "type") == READY:
+            return READY if pick(condition, "status") == "True" else pick(condition, "reason")
+    return None
 
 
 NAME = Column("Name", "metadata.name", "Name of the object; unique for its kind in its project.")
