@@ -158,7 +158,8 @@ class _Known:
         before = self._there.pop(key, None)
         if before is None:  # whoever has seen everything was never told of it
             return None if self._listed else Event("DELETED", thing)
-        return Event("DELETED", Record(before.to_dict() | thing.to_dict()))
+        known, told = before.to_dict(), thing.to_dict()
+        return Event("DELETED", Record(known | told | {"metadata": known["metadata"] | told["metadata"]}))
 
     def replaced_by(self, objects: list[Record]) -> Iterator[Event]:
         """Take in a listing; what has changed since, as far as it can be told."""

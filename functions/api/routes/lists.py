@@ -84,7 +84,7 @@ def _window(service: Service, place: Place, call: Call, kind: str) -> Response[A
 def _row(tables: Tables, event: Event, number: int) -> dict[str, Any]:
     """An event's object as a table of one row; the columns stand in the first one."""
     version = {"resourceVersion": event.object["metadata"]["resourceVersion"]}
-    return tables.table([event.object], version, headed=number == 0)
+    return tables.table([event.object], version, headed=number == 0, cells=event.cells)
 
 
 def list_reply(kind: str, page: PageOf, metadata: dict[str, str]) -> Response[Any]:

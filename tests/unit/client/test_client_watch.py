@@ -93,9 +93,12 @@ def test_what_is_gone_comes_as_it_was_known_last(play: Play) -> None:
     gone = {"metadata": thing("a", 9)["metadata"]}
     stranger = {"metadata": thing("b", 10)["metadata"]}
     windows = [window(("DELETED", gone), ("DELETED", stranger), ("ADDED", thing("c", 11)))]
-    events = play([listed(5, thing("a", 3, spec={"system": "x"})), *windows]).first(3, watch)
+    known = thing("a", 3, spec={"system": "x"})
+    known["metadata"]["creationTimestamp"] = "2030-01-01T00:00:00.000Z"
+    events = play([listed(5, known), *windows]).first(3, watch)
     assert told(events[1:]) == [("DELETED", "a", "9"), ("ADDED", "c", "11")]
     assert (events[1].object.kind, events[1].object.spec.system) == ("Agent", "x")
+    assert events[1].object.metadata.creationTimestamp == "2030-01-01T00:00:00.000Z"
     first = play(windows).first(2, lambda client: watch(client, resource_version="5"))
     assert told(first) == [("DELETED", "a", "9"), ("DELETED", "b", "10")]
 

@@ -4,7 +4,7 @@ A token leaves in the answer that makes its key and nowhere else: object and rec
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -89,6 +89,10 @@ class ApiKeys(Definitions):
         """The key with other labels. `Invalid` for another spec: what was given does not grow behind its maker."""
         fixed = replace(manifest, spec=with_expiry(manifest.spec, old.created_at))
         return super().revise(old, fixed, exact=exact)
+
+    def status(self, old: Object) -> Mapping[str, Any]:
+        """With its last use."""
+        return with_last_use(self.shelf, [old])[0]
 
     def removed(self, old: Object) -> Sequence[Operation]:
         """The row that the door reads: from this commit on the key works for 30 s at most."""

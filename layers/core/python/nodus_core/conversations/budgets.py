@@ -1,6 +1,6 @@
 """Budgets: their objects, each with the account that counts in the same commit (NOD-146)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -29,6 +29,10 @@ class Budgets(Definitions):
         """Nothing is spent yet. From then on the account says how it is."""
         limit = _limit(manifest)
         return balance.shown(Account("", BUDGET, "", manifest.name, limit, available=limit))
+
+    def status(self, old: Object) -> Mapping[str, Any]:
+        """What its account says."""
+        return balance.shown(self._account(old))
 
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
         """The account of a new Budget. Raises `Refusal` `Invalid` where the project has enough of them."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
+from nodus_core.conversations.last_cells import last_cells
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import (
     MOST_TRIES,
@@ -38,7 +39,8 @@ class Definitions:
 
     A kind that keeps something beside its objects says so by overriding `added`, `changed` and `removed`:
     operations that go into the object's commit. They are asked anew for each try. One whose objects are made or
-    changed in another way, or not all shown, overrides `make`, `revise`, `patched`, `shown` and `sweep_up`.
+    changed in another way, or not all shown, overrides `make`, `revise`, `patched`, `shown` and `sweep_up`; one whose
+    objects' status is not stored with them, `status`.
     """
 
     shelf: Shelf
@@ -60,6 +62,10 @@ class Definitions:
     def removed(self, old: Object) -> Sequence[Operation]:
         """What goes with an object."""
         return ()
+
+    def status(self, old: Object) -> Mapping[str, Any]:
+        """The status of an object as it is read."""
+        return old.status
 
     def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
         """A new object. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
@@ -122,12 +128,17 @@ class Definitions:
             old = self.shelf.find(place, self.kind, name)
             wanted.check(old)
             try:
-                self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *self.removed(old))
+                self.remove(old, *self.removed(old))
             except ConditionFailed:
                 continue
             self.clear(old)
             return Outcome(old, {}, removed=True)
         raise contested(self.kind, name)
+
+    def remove(self, old: Object, *more: Operation) -> None:
+        """The commit that ends an object; `more` goes with it. Raises `ConditionFailed` when it has changed since."""
+        cells = last_cells(self.shelf, old, self.status(old))
+        self.shelf.journal.objects.remove(old, self.shelf.clock.now(), *more, cells=cells)
 
     def shown(self, manifest: Manifest, obj: Object) -> dict[str, Any]:
         """The spec of a create that is answered again."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from nodus_core.conversations.api_keys import KIND
+from nodus_core.conversations.last_cells import last_cells
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.access import SHOWN_AFTER_EXPIRY, Access, key_gone
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
@@ -32,6 +34,8 @@ class ExpiredKeys:
         if obj is None or obj.value is None or obj.value.digest != token_hash:
             self.journal.writer.commit("forget-key", *rows)
             return True
+        # Before its texts go; a repetition after a crash finds them gone, and knows less.
+        cells = last_cells(Shelf(self.journal, self.payloads, self.clock), obj, obj.status)
         self.payloads.delete_scope(Scope(key.org, obj.uid))
-        self.journal.objects.remove(obj, now, *rows)
+        self.journal.objects.remove(obj, now, *rows, cells=cells)
         return True

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nodus_core.access.door import Place
@@ -22,10 +22,14 @@ _READ = 100
 
 @dataclass(frozen=True)
 class Event:
-    """One line of a watch: `ADDED`, `MODIFIED`, `DELETED` or `BOOKMARK`, and the object."""
+    """One line of a watch: `ADDED`, `MODIFIED`, `DELETED` or `BOOKMARK`, and the object.
+
+    `cells`: what tables showed of one that is gone, by column.
+    """
 
     type: str
     object: Shown
+    cells: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def version(self) -> int:
@@ -120,7 +124,7 @@ class Happenings:
         if now is None or shown is None:
             # Without an entry of its end yet: that one is told when it is seen.
             ended = story.last.type == "DELETED" and story.may_have_matched(selection, project, None)
-            return Event("DELETED", self._gone(story.last)) if ended else None
+            return Event("DELETED", self._gone(story.last), story.last.cells) if ended else None
         if selection.matches(shown):
             return Event("ADDED" if story.began(selection, project) else "MODIFIED", shown)
         return Event("DELETED", shown) if story.may_have_matched(selection, project, now) else None

@@ -8,7 +8,11 @@ again, since the object goes last.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
 
+from nodus_core.conversations.last_cells import last_cells
+from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keeping import forgotten
@@ -21,7 +25,7 @@ from nodus_core.journal.keys import (
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.store import MOST_OPERATIONS, Delete, Equals, Key, Operation
-from nodus_core.kernel import ids
+from nodus_core.kernel import ids, projection
 from nodus_core.kernel.objects import Conversation, Object
 
 
@@ -41,8 +45,17 @@ def purge(
             clear(journal, pk, spared=conversation_key(head.id))
         held = fence.on_conversation if fence else Equals("closed", True)
         last += [Delete(conversation_key(head.id), when=held), forgotten(head.id)]
+    # Before its texts go; a repetition after a crash finds them gone, and knows less.
+    cells = last_cells(Shelf(journal, payloads, clock), obj, _at_last(obj, head, clock.now()))
     payloads.delete_scope(Scope(obj.key.org, obj.uid))
-    journal.objects.remove(obj, clock.now(), *last)
+    journal.objects.remove(obj, clock.now(), *last, cells=cells)
+
+
+def _at_last(obj: Object, head: Conversation | None, now: datetime) -> dict[str, Any]:
+    """The status of a run that goes: one that was stopped for it has ended."""
+    if head is None or head.stop is None or obj.status.get("phase") in projection.FINAL_PHASES:
+        return obj.status
+    return projection.stopped(obj.status, head.stop, now)
 
 
 def _partitions(head: Conversation) -> Iterable[str]:

@@ -74,9 +74,8 @@ class Projects(Definitions):
                 if held:
                     self.access.reopen_project(place.org, name, word)
                     raise _not_empty(name, held)
-                now = self.shelf.clock.now()
-                gone = project_gone(Project(place.org, name, old.created_at), word, now)
-                self.shelf.journal.objects.remove(old, now, gone)
+                project = Project(place.org, name, old.created_at)
+                self.remove(old, project_gone(project, word, self.shelf.clock.now()))
             except ConditionFailed:
                 continue
             self.clear(old)

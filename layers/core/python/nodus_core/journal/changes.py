@@ -6,8 +6,10 @@ A *settled* position is one before which nothing can be missing any more: lists 
 are whole milliseconds, which the version of an object never is, so each kind of position is known by itself.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from nodus_core.journal.keys import change_key, change_partition, changes_behind
 from nodus_core.journal.store import Put, Row, Store
@@ -30,7 +32,7 @@ class Change:
     """One entry. `version` is the object's since this change.
 
     `labels` and `fields` are what is known of the object as it was before the change (`labels` None: nothing);
-    a field that is not there is not known.
+    a field that is not there is not known. `cells` is what tables showed of an object that is gone, by column.
     """
 
     type: str
@@ -39,6 +41,7 @@ class Change:
     version: int
     labels: dict[str, str] | None = None
     fields: dict[str, str] = field(default_factory=dict[str, str])
+    cells: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def id(self) -> tuple[int, str, str]:
@@ -91,8 +94,10 @@ def modified(obj: Object, now: datetime, was: Object | None = None) -> Put:
     return Put({**_row(obj, "MODIFIED", now), "labels": was.labels, "fields": facts(was)})
 
 
-def deleted(obj: Object, was: Object, now: datetime) -> Put:
-    return Put({**_row(obj, "DELETED", now), "labels": was.labels, "fields": facts(was)})
+def deleted(obj: Object, was: Object, now: datetime, cells: Mapping[str, Any]) -> Put:
+    """`cells`: what tables showed of it at last."""
+    row = {**_row(obj, "DELETED", now), "labels": was.labels, "fields": facts(was)}
+    return Put({**row, "cells": dict(cells)} if cells else row)
 
 
 def facts(obj: Object) -> dict[str, str]:
@@ -141,5 +146,11 @@ def read_changes(store: Store, org: str, project: str, kind: str, behind: int) -
 
 def _change(row: Row) -> Change:
     return Change(
-        row["type"], row["name"], row["uid"], row["version"], row.get("labels"), row.get("fields", {})
+        row["type"],
+        row["name"],
+        row["uid"],
+        row["version"],
+        row.get("labels"),
+        row.get("fields", {}),
+        row.get("cells", {}),
     )

@@ -3,8 +3,10 @@
 Every change writes the object's row and an entry of the project's change log in one transaction.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from nodus_core.journal import changes
@@ -27,6 +29,8 @@ from nodus_core.journal.store import (
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
 from nodus_core.kernel.times import stamp
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[Operation, Operation]:
@@ -77,13 +81,16 @@ class Objects:
             *more,
         )
 
-    def remove(self, obj: Object, now: datetime, *more: Operation) -> None:
-        """Condition: the stored object is `obj`, by uid and version. Raises `ConditionFailed`."""
+    def remove(self, obj: Object, now: datetime, *more: Operation, cells: Mapping[str, Any] = _NONE) -> None:
+        """`cells`: what tables showed of the object at last, by column, for whoever watches them.
+
+        Condition: the stored object is `obj`, by uid and version. Raises `ConditionFailed`.
+        """
         gone = replace(obj, version=next_version(obj.version, now))
         self._writer.commit(
             "remove-object",
             Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), Equals("version", obj.version))),
-            changes.deleted(gone, obj, now),
+            changes.deleted(gone, obj, now, cells),
             *more,
         )
 

@@ -37,19 +37,30 @@ class Tables:
     include: Include = "Metadata"
 
     def table(
-        self, objects: Sequence[Shown], metadata: Mapping[str, Any], *, headed: bool = True
+        self,
+        objects: Sequence[Shown],
+        metadata: Mapping[str, Any],
+        *,
+        headed: bool = True,
+        cells: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Objects as a table. `headed`: with its columns, which a watcher gets with the first event only."""
+        """Objects as a table.
+
+        `headed`: with its columns, which a watcher gets with the first event only. `cells`: by column, what was last
+        shown of an object that is gone, and of which only the metadata is left.
+        """
         return {
             "kind": "Table",
             "apiVersion": TABLE_VERSION,
             "metadata": dict(metadata),
             "columnDefinitions": [_definition(column) for column in self.kind.columns] if headed else [],
-            "rows": [self._row(shown) for shown in objects],
+            "rows": [self._row(shown, cells or {}) for shown in objects],
         }
 
-    def _row(self, shown: Shown) -> dict[str, Any]:
-        cells = [self._cell(column, shown) for column in self.kind.columns]
+    def _row(self, shown: Shown, last: Mapping[str, Any]) -> dict[str, Any]:
+        cells = [
+            self._cell(column, last.get(column.name, column.cell(shown))) for column in self.kind.columns
+        ]
         match self.include:
             case "None":
                 return {"cells": cells}
@@ -58,8 +69,7 @@ class Tables:
             case "Metadata":
                 return {"cells": cells, "object": _partial(shown)}
 
-    def _cell(self, column: Column, shown: Shown) -> Any:
-        value = column.cell(shown)
+    def _cell(self, column: Column, value: Any) -> Any:
         if column.type == "date" and isinstance(value, str):
             return age((self.now - moment(value)).total_seconds())
         return value
