@@ -84,13 +84,17 @@ class Gate:
         self.rules: list[Rule] = []
         self.facts: Facts = {}
         self._repeatable = False
+        self._counts = True
         self._request_id = ""
         self.app.exception_handler(Exception)(self._failed)
         self.app.not_found(self._lost)
 
-    def answer(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
-        """The HTTP API's response to an event."""
-        self._repeatable = False
+    def answer(self, event: dict[str, Any], context: Any, *, counts: bool = True) -> dict[str, Any]:
+        """The HTTP API's response to an event.
+
+        `counts`: it is a use of the caller's key; else part of a request that this gate has counted already.
+        """
+        self._repeatable, self._counts = False, counts
         self._request_id = getattr(context, "aws_request_id", "") or "-"
         self.facts = {"request": self._request_id}
         answer = self.app.resolve(event, context)
@@ -112,7 +116,10 @@ class Gate:
 
     def caller(self, call: Call) -> AccessKey:
         """The key that a call carries, noted for its log line. Raises `Refusal` `Unauthorized`, `Forbidden`."""
-        key = self.service.door.caller(call.headers.get("authorization"), call.headers.get("nodus-org"))
+        headers = call.headers
+        key = self.service.door.caller(
+            headers.get("authorization"), headers.get("nodus-org"), counts=self._counts
+        )
         self.facts |= {"org": key.org, "key": key.name}
         return key
 

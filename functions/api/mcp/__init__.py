@@ -1,6 +1,7 @@
 """The API for models: an MCP server over streamable HTTP, without a session, whose tools are calls of REST.
 
-It stands beside the routes and not among them: a tool's call goes through the same gate as any other.
+It stands beside the routes and not among them: a tool's call goes through the same gate as any other. The request
+is counted as a use of its key when it is admitted, and the call of a tool in it is not counted again.
 """
 
 from collections.abc import Mapping

@@ -23,13 +23,17 @@ KEPT_HEADERS = ("authorization", "nodus-org")
 """What a tool's call takes over from the connection: who calls, in which organization (NOD-526)."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Connection:
-    """One request of a client: where its tools' calls go, and as whom."""
+    """One request of a client: where its tools' calls go, and as whom.
+
+    `counted`: calls of tools that the request's own use of its key stands for.
+    """
 
     gate: Gate
     headers: Mapping[str, str]
     context: Any
+    counted: int = 1
 
     def server(self) -> Server[Any]:
         """The server for this request."""
@@ -74,7 +78,10 @@ class Connection:
             "body": None if request.body is None else json.dumps(request.body, ensure_ascii=False),
             "isBase64Encoded": False,
         }
-        return self.gate.answer(event, self.context)
+        # The SDK takes one message in a request; should it take several, each further call is a use of its own.
+        counts = self.counted < 1
+        self.counted -= 1
+        return self.gate.answer(event, self.context, counts=counts)
 
 
 def _result(answer: Mapping[str, Any]) -> types.CallToolResult:

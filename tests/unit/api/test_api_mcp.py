@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from nodus_core.access.grant import Rate
 from nodus_core.conversations.team import summary
 from nodus_core.testing.scripted_model import plays, says
 
@@ -23,9 +24,10 @@ class Gateway(httpx2.AsyncBaseTransport):
     """API Gateway between a client and the function."""
 
     def __init__(self, rest: Rest) -> None:
-        self._rest = rest
+        self._rest, self.requests = rest, 0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests += 1
         event = {
             "version": "2.0",
             "rawPath": request.url.path,
@@ -45,13 +47,15 @@ class Gateway(httpx2.AsyncBaseTransport):
         return httpx2.Response(answer["statusCode"], headers=answer["headers"], content=content)
 
 
-def talk(rest: Rest, key: str, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+def talk(
+    rest: Rest, key: str, *calls: tuple[str, dict[str, Any]], gateway: Gateway | None = None
+) -> list[Any]:
     """What the official client is told: the names of the tools, then each call's result."""
 
     async def conversation() -> list[Any]:
         headers = {"Authorization": f"Bearer {key}"}
         async with (
-            httpx2.AsyncClient(transport=Gateway(rest), headers=headers) as http,
+            httpx2.AsyncClient(transport=gateway or Gateway(rest), headers=headers) as http,
             streamable_http_client(SERVER, http_client=http) as streams,
             ClientSession(streams[0], streams[1]) as session,
         ):
@@ -158,6 +162,44 @@ def test_a_client_without_a_good_key_gets_nowhere(rest: Rest) -> None:
     answer = mcp.answer(rest.gate, event, Context())
     assert answer["statusCode"] == 401
     assert json.loads(answer["body"])["reason"] == "Unauthorized"
+
+
+def test_a_request_is_one_use_of_its_key_also_when_it_calls_a_tool() -> None:
+    rest = Rest(rate=Rate(per_second=1, burst=60))
+    rest.agent("a", system="x")
+    key, gateway = rest.new_key(), Gateway(rest)
+    agent = {"kind": "Agent", "name": "a", "project": "web"}
+    _, *results = talk(rest, key, *[("get", agent)] * 20, gateway=gateway)
+    assert not any(result.is_error for result in results)
+    left = 0
+    while rest.get("agents", key=key).code == 200:
+        left += 1
+    assert gateway.requests >= 20
+    assert gateway.requests + left == 60
+
+
+def test_a_request_beyond_the_rate_calls_no_tool() -> None:
+    rest = Rest(rate=Rate(per_second=1, burst=1))
+    key = rest.new_key()
+    assert rest.get("agents", key=key).code == 200
+    given = {"kind": "Agent", "name": "b", "project": "web", "manifest": {"spec": {}}}
+    params = {"name": "apply", "arguments": given}
+    event = {
+        "version": "2.0",
+        "rawPath": "/mcp",
+        "headers": {
+            "authorization": f"Bearer {key}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        },
+        "requestContext": {"http": {"method": "POST", "path": "/mcp"}, "stage": "$default"},
+        "body": json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}),
+        "isBase64Encoded": False,
+    }
+    refused = mcp.answer(rest.gate, event, Context())
+    assert (refused["statusCode"], refused["headers"]["Retry-After"]) == (429, "1")
+    assert json.loads(refused["body"])["reason"] == "TooManyRequests"
+    assert rest.get("agents/b").code == 404
 
 
 @pytest.mark.parametrize(

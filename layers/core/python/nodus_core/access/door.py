@@ -81,12 +81,13 @@ class Door:
         self._keys: _Kept[str, AccessKey] = _Kept(access.key, clock)
         self._projects: _Kept[tuple[str, str], Project] = _Kept(lambda pair: access.project(*pair), clock)
 
-    def caller(self, authorization: str | None, org: str | None) -> AccessKey:
+    def caller(self, authorization: str | None, org: str | None, *, counts: bool = True) -> AccessKey:
         """The key that a call carries.
 
         Args:
             authorization: the `Authorization` header.
             org: the `Nodus-Org` header; it may be left out, since a key belongs to one organization (NODQ-97).
+            counts: the call is a use of the key; else it is part of one that was counted.
 
         Raises `Refusal`: `Unauthorized` for a missing, wrong or expired token (a wrong one costs a hash and a
         read, and one that is no token at all not even that), `TooManyRequests`, `Forbidden` for another
@@ -100,7 +101,8 @@ class Door:
             raise Refusal("Unauthorized", "the key is wrong or was withdrawn")
         if key.expires_at is not None and key.expires_at <= self._clock.now():
             raise Refusal("Unauthorized", f"the key expired at {stamp(key.expires_at)}; log in again")
-        self._limits.spend(key.token_hash, self._rate_of(key))
+        if counts:
+            self._limits.spend(key.token_hash, self._rate_of(key))
         if org is not None and org != key.org:
             raise Refusal("Forbidden", "the key does not belong to the organization of header Nodus-Org")
         return key
