@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodus_core.conversations import backoff, commands, cooling, funding, requests, resumption
+from nodus_core.conversations import (
+    backoff,
+    commands,
+    cooling,
+    funding,
+    requests,
+    resumption,
+    sandbox_ends,
+)
 from nodus_core.conversations.ports import AGAIN, Directive
 from nodus_core.conversations.preparation import pause
 from nodus_core.conversations.session import Prepared, Session
@@ -104,7 +112,7 @@ def cut(session: Session, keys: Sequence[str]) -> Directive | None:
         outcomes = commands.wait_for(session, running).outcomes
         if len(outcomes) < len(running):
             if _is_overdue(session):
-                commands.give_up(session, "its daemon did not end the commands of a stopped run")
+                sandbox_ends.give_up(session, "its daemon did not end the commands of a stopped run")
                 return None
             return pause(session, tuple(task for task in running if task.key not in outcomes))
     session.cut([_canceled(session, task, outcomes.get(task.key)) for task in tasks.values()])

@@ -5,7 +5,7 @@ import secrets
 from dataclasses import replace
 
 from nodus_core.billing.compute import Lacking
-from nodus_core.conversations import commands, metered
+from nodus_core.conversations import commands, metered, sandbox_ends
 from nodus_core.conversations.funding import wait_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import rest_until_due, wait_until
@@ -60,7 +60,7 @@ def start_sandbox(session: Session, task: Task | None) -> Directive | None:
         try:
             _launch(session, sandbox)
         except TerminalError as error:
-            commands.record_gone(session, sandbox, str(error))
+            sandbox_ends.record_gone(session, sandbox, str(error))
         except RetryableError as error:
             return _no_room(session, sandbox, error)
     return _await(session, task, sandbox.id)
@@ -70,7 +70,7 @@ def _no_room(session: Session, sandbox: Sandbox, error: RetryableError) -> Direc
     """The provider has no capacity now: tried again until the start has taken too long."""
     log.warning("sandbox %s cannot start yet: %s", sandbox.id, error)
     if (session.ports.clock.now() - sandbox.created_at).total_seconds() >= START_LIMIT_S:
-        commands.record_gone(session, sandbox, str(error))
+        sandbox_ends.record_gone(session, sandbox, str(error))
         return None
     return wait_until(session, NO_ROOM_S)
 
@@ -209,7 +209,7 @@ def _await(session: Session, task: Task, sandbox_id: str) -> Directive | None:
             return _rest_for_start(session, sandbox)
         if waited - probed >= PROBE_S:
             probed = waited
-            commands.probe(session, sandbox)
+            sandbox_ends.probe(session, sandbox)
         clock.sleep(interval)
         interval = min(interval * 1.3, 0.5)
 
@@ -222,9 +222,9 @@ def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
 
 def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:
     age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
-    commands.probe(session, sandbox)
+    sandbox_ends.probe(session, sandbox)
     if age >= START_LIMIT_S:
-        commands.record_gone(session, sandbox, f"no daemon after {START_LIMIT_S:.0f} s")
+        sandbox_ends.record_gone(session, sandbox, f"no daemon after {START_LIMIT_S:.0f} s")
         return None
     try:
         session.ports.journal.sandboxes.want_sandbox(sandbox.id)
@@ -235,7 +235,7 @@ def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:
 
 def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:
     """Tries again with a new sandbox, at most three times; the reason stays on the step."""
-    commands.end_task(session, sandbox, "its start has failed")
+    sandbox_ends.end_task(session, sandbox, "its start has failed")
     if metering.is_unbooked(sandbox):
         return None  # that comes first
     if task.attempt < MOST_STARTS:

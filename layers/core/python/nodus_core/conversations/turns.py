@@ -4,9 +4,9 @@ import logging
 from dataclasses import replace
 
 from nodus_core.conversations import resting
-from nodus_core.conversations.commands import end_task, probe
 from nodus_core.conversations.ports import DONE, Directive
 from nodus_core.conversations.removal import purge
+from nodus_core.conversations.sandbox_ends import end_task, probe
 from nodus_core.conversations.selection import CONFIGURED, Selection
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.unread import with_undelivered

@@ -1,0 +1,59 @@
+"""The ends of sandboxes: found out from their provider, or asked for there, and recorded."""
+
+import logging
+from datetime import datetime
+
+from nodus_core.conversations.session import Session
+from nodus_core.journal.ports import TaskReport
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
+from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.states import ALIVE_SANDBOXES, SandboxState
+
+log = logging.getLogger(__name__)
+
+BELIEVED_MISSING_S = 60.0
+"""Seconds after a task's start within which the provider may not know it yet."""
+
+
+def probe(session: Session, sandbox: Sandbox) -> None:
+    """Asks the provider: a task that has ended takes its sandbox with it, also one whose start was never noted."""
+    try:
+        task = sandbox.task or session.ports.tasks.find(sandbox.id)
+        report = TaskReport("missing") if task is None else session.ports.tasks.state(task)
+    except NodusError as error:
+        log.warning("the task of sandbox %s could not be asked for: %s", sandbox.id, error)
+        return
+    if task is None and sandbox.state is SandboxState.REQUESTED:
+        return
+    age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
+    if report.phase == "missing" and sandbox.state in ALIVE_SANDBOXES and age < BELIEVED_MISSING_S:
+        return
+    if report.phase in ("stopped", "missing"):
+        record_gone(session, sandbox, report.reason or f"its task is {report.phase}", report.at)
+
+
+def record_gone(session: Session, sandbox: Sandbox, reason: str, at: datetime | None = None) -> None:
+    """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again.
+
+    `at`: when it ended, if that is known; else now.
+    """
+    now = session.ports.clock.now()
+    try:
+        session.ports.journal.sandboxes.gone(sandbox.id, reason, min(at or now, now), only=(sandbox.state,))
+    except ConditionFailed:
+        log.info("sandbox %s is no longer %s", sandbox.id, sandbox.state)
+
+
+def end_task(session: Session, sandbox: Sandbox, reason: str) -> None:
+    """Asks the provider to end a sandbox's task, also one whose start was never noted."""
+    task = sandbox.task or session.ports.tasks.find(sandbox.id)
+    if task is not None:
+        session.ports.tasks.stop(task, reason)
+
+
+def give_up(session: Session, reason: str) -> None:
+    """Ends the sandbox of a daemon that does not obey; its commands are lost from here on."""
+    if session.sandbox is None:
+        raise CorruptRow(f"conversation {session.conversation.id}: commands without a sandbox")
+    end_task(session, session.sandbox, reason)
+    record_gone(session, session.sandbox, reason)
