@@ -9,18 +9,10 @@
 """
 
 from nodus import errors
+from nodus._agent_spec import Family, GitSource, Protocol, Source
 from nodus._agentgroups import AgentGroups, AsyncAgentGroups
 from nodus._agentruns import AgentRuns, AsyncAgentRuns
-from nodus._agents import (
-    AsyncClaudeAgent,
-    AsyncModelAgent,
-    ClaudeAgent,
-    Family,
-    GitSource,
-    ModelAgent,
-    Protocol,
-    Source,
-)
+from nodus._agents import AsyncClaudeAgent, AsyncModelAgent, ClaudeAgent, ModelAgent
 from nodus._client import AsyncClient, Client
 from nodus._egress import Egress
 from nodus._groups import AgentGroup, AsyncAgentGroup

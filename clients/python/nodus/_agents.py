@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Generic, Literal, NotRequired, Self, TypedDict, Unpack, cast
+from typing import Any, Generic, Self, Unpack, cast
 
+from nodus._agent_spec import (
+    AgentSettings,
+    ClaudeAccess,
+    ClaudeArguments,
+    Family,
+    ModelAccess,
+    ModelArguments,
+    Protocol,
+    agent_spec,
+    claude_model,
+    named_model,
+    parted,
+)
 from nodus._client import AnyClient, AsyncClient, Client, default_client
-from nodus._egress import Egress
 from nodus._flow import Blocking, Concurrent, Flow, operation
 from nodus._resources import ResourceFlows
 from nodus._runs import AgentRun, AsyncAgentRun, RunT, answer_of, start_run
 
-Family = Literal["haiku", "sonnet", "opus", "fable"]
-Protocol = Literal["OpenAI", "Anthropic"]
 TEMPLATE_PROJECT = "nodus"
-# The model of an own Anthropic key when none is named (NODQ-28).
-OWN_KEY_MODEL = "claude-sonnet-5-5"
-_MONEY = re.compile(r"\d+(\.\d{1,6})?")
-
-
-class GitSource(TypedDict):
-    """A connected GitHub repository, ``owner/name``, and a branch, tag or commit."""
-
-    repo: str
-    ref: NotRequired[str]
-
-
-class Source(TypedDict):
-    """Where the workspace's files come from."""
-
-    git: GitSource
 
 
 class AgentFlows(Generic[RunT]):
@@ -171,49 +163,6 @@ class AsyncAgent(AgentFlows[AsyncAgentRun], Concurrent):
         return agent
 
 
-class AgentSettings(TypedDict, total=False):
-    """The settings that every agent class takes by keyword."""
-
-    system: str | None
-    per_run_max_cost: str | Decimal | int | None
-    max_tool_calls: int | None
-    max_parallel_agents: int | None
-    max_tokens: int | None
-    working_dir: str | None
-    state_dir: str | None
-    source: Source | None
-    setup: str | None
-    network: Egress | None
-    image: str | None
-
-
-class ClaudeAccess(TypedDict, total=False):
-    """The arguments of a Claude agent that say which model it is on."""
-
-    families: Sequence[Family] | None
-    model: str | None
-    api_key_secret: str | None
-    api_key_field: str | None
-
-
-class ModelAccess(TypedDict):
-    """The arguments of another agent that say which model it is on."""
-
-    model: str
-    protocol: NotRequired[Protocol | None]
-    api_key_secret: NotRequired[str | None]
-    api_key_field: NotRequired[str | None]
-    base_url: NotRequired[str | None]
-
-
-class ClaudeArguments(ClaudeAccess, AgentSettings):
-    """All of them."""
-
-
-class ModelArguments(ModelAccess, AgentSettings):
-    """All of them."""
-
-
 class ClaudeAgent(Agent):
     """An agent on Claude: routed by Nodus, one fixed model of Nodus, or your own Anthropic key.
 
@@ -263,7 +212,7 @@ class ClaudeAgent(Agent):
         access = ClaudeAccess(
             families=families, model=model, api_key_secret=api_key_secret, api_key_field=api_key_field
         )
-        self._begin(name, _spec(_claude(access), settings), project=project, client=client)
+        self._begin(name, agent_spec(claude_model(access), settings), project=project, client=client)
 
 
 class AsyncClaudeAgent(AsyncAgent):
@@ -284,9 +233,12 @@ class AsyncClaudeAgent(AsyncAgent):
         project: str | None = None,
         **arguments: Unpack[ClaudeArguments],
     ) -> None:
-        access, settings = _parted(arguments, ClaudeAccess)
+        access, settings = parted(arguments, ClaudeAccess)
         self._begin(
-            name, _spec(_claude(cast("ClaudeAccess", access)), settings), project=project, client=client
+            name,
+            agent_spec(claude_model(cast("ClaudeAccess", access)), settings),
+            project=project,
+            client=client,
         )
 
 
@@ -325,7 +277,7 @@ class ModelAgent(Agent):
             api_key_field=api_key_field,
             base_url=base_url,
         )
-        self._begin(name, _spec(_model(access), settings), project=project, client=client)
+        self._begin(name, agent_spec(named_model(access), settings), project=project, client=client)
 
 
 class AsyncModelAgent(AsyncAgent):
@@ -339,94 +291,10 @@ class AsyncModelAgent(AsyncAgent):
         project: str | None = None,
         **arguments: Unpack[ModelArguments],
     ) -> None:
-        access, settings = _parted(arguments, ModelAccess)
+        access, settings = parted(arguments, ModelAccess)
         self._begin(
-            name, _spec(_model(cast("ModelAccess", access)), settings), project=project, client=client
+            name,
+            agent_spec(named_model(cast("ModelAccess", access)), settings),
+            project=project,
+            client=client,
         )
-
-
-def _parted(arguments: Mapping[str, Any], access: type) -> tuple[dict[str, Any], AgentSettings]:
-    """The arguments that say which model, and the others."""
-    names = access.__annotations__.keys()
-    chosen = {name: value for name, value in arguments.items() if name in names}
-    others = {name: value for name, value in arguments.items() if name not in names}
-    return chosen, cast("AgentSettings", others)
-
-
-def _claude(access: ClaudeAccess) -> dict[str, Any]:
-    families, model, secret = access.get("families"), access.get("model"), access.get("api_key_secret")
-    if families is not None and (model or secret):
-        raise ValueError("families restricts the router, which a fixed model or an own key does not use")
-    if isinstance(families, str):
-        raise TypeError(f"families must be a list: [{families!r}]")
-    return {
-        "access": "BYOK" if secret else "OnDemand" if model else "Nodus",
-        "name": model or (OWN_KEY_MODEL if secret else None),
-        "families": None if families is None else list(families),
-        "apiKeySecret": secret,
-        "apiKeyField": _only_with(secret, "api_key_field", access.get("api_key_field")),
-    }
-
-
-def _model(access: ModelAccess) -> dict[str, Any]:
-    secret = access.get("api_key_secret")
-    return {
-        "access": "BYOK" if secret else "OnDemand",
-        "name": access["model"],
-        "protocol": _only_with(secret, "protocol", access.get("protocol")),
-        "apiKeySecret": secret,
-        "apiKeyField": _only_with(secret, "api_key_field", access.get("api_key_field")),
-        "baseURL": _only_with(secret, "base_url", access.get("base_url")),
-    }
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _only_with(api_key_secret: str | None, argument: str, value: str | None) -> str | None:
-    if value is not None and not api_key_secret:
-        raise ValueError(f"{argument} is for your own key: give api_key_secret, too")
-    return value
-
-
-def _spec(model: Mapping[str, Any], settings: AgentSettings) -> dict[str, Any]:
-    unknown = settings.keys() - AgentSettings.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    state_dir = settings.get("state_dir")
-    network = settings.get("network")
-    return _given(
-        {
-            "system": settings.get("system"),
-            "model": _given({**model, "maxTokens": settings.get("max_tokens")}),
-            "perRunMaxCostUSD": money(settings.get("per_run_max_cost")),
-            "maxToolCalls": settings.get("max_tool_calls"),
-            "maxParallelAgents": settings.get("max_parallel_agents"),
-            "workingDir": settings.get("working_dir"),
-            "continuity": {"mode": "Snapshotted", "stateDir": state_dir} if state_dir else None,
-            "source": settings.get("source"),
-            "setup": settings.get("setup"),
-            "network": network.to_spec() if network else None,
-            "image": settings.get("image"),
-        }
-    )
-
-
-def money(amount: str | Decimal | int | None) -> str | None:
-    """An amount of US dollars as the wire has it (NODQ-92).
-
-    Raises:
-        TypeError: a binary float, which cannot hold most amounts exactly.
-        ValueError: not a positive amount with at most six decimals.
-    """
-    if amount is None:
-        return None
-    if isinstance(amount, (bool, float)):
-        raise TypeError(f"give money as a text: {str(amount)!r}")
-    text = f"{amount:f}" if isinstance(amount, Decimal) else str(amount)
-    if not _MONEY.fullmatch(text) or not Decimal(text):
-        raise ValueError(
-            f"{text!r} is no amount of US dollars such as '0.50' (above 0, at most six decimals)"
-        )
-    return text

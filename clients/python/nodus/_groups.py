@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from nodus._agentgroups import AgentGroupsFlows
-from nodus._agents import money
 from nodus._client import AsyncClient, Client, default_client
 from nodus._flow import Blocking, Concurrent, Flow, collected, operation, reading
 from nodus._handles import Handle
 from nodus._kinds import AGENT_GROUP
+from nodus._money import money
 from nodus._readiness import require_available
 from nodus._record import Record
 from nodus._runs import CLEAN_UP_SECONDS, AgentRun, AsyncAgentRun, RunT, start_run, status_of

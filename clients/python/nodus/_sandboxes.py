@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, TypedDict, Unpack
 
-from nodus._agents import money
 from nodus._client import AsyncClient, Client, default_client
 from nodus._egress import Egress
 from nodus._flow import Blocking, Concurrent, Flow, operation, reading
 from nodus._handles import Handle
+from nodus._money import money
 from nodus._record import Record
 from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of

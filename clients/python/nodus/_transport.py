@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from nodus._status import from_status
 from nodus._wire import Answer, Request
 from nodus.errors import (
     ApiError,
@@ -16,7 +17,6 @@ from nodus.errors import (
     OutcomeUnknownError,
     ServerUnreachableError,
     UnexpectedAnswerError,
-    from_status,
 )
 
 if TYPE_CHECKING:

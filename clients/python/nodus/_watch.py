@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple, cast
 
 from nodus._flow import Flow, Item, Stream
 from nodus._record import Record
+from nodus._status import from_status
 from nodus._transport import parsed
 from nodus._waiting import PASSING, SERVER_AWAY_SECONDS
 from nodus._wire import Wire
-from nodus.errors import ApiError, ExpiredError, UnexpectedAnswerError, from_status
+from nodus.errors import ApiError, ExpiredError, UnexpectedAnswerError
 
 WINDOW_SECONDS = 20  # below the 25 s that no call stays open longer than (NODQ-79)
 # A window that ends sooner, and empty, has not waited for anything.

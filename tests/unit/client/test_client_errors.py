@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from nodus import errors
+from nodus._status import from_status
 
 from functions.api.errors import CODES
 
@@ -66,7 +67,7 @@ def test_the_picture_shows_the_tree() -> None:
 def test_the_class_follows_from_the_reason_else_from_the_code(
     code: int, reason: str, kind: type[errors.ApiError]
 ) -> None:
-    error = errors.from_status({"reason": reason, "message": "m"}, code=code)
+    error = from_status({"reason": reason, "message": "m"}, code=code)
     assert type(error) is kind
     assert error.reason == (reason or kind.default_reason)
 
@@ -74,9 +75,7 @@ def test_the_class_follows_from_the_reason_else_from_the_code(
 @pytest.mark.req("NODQ-01")
 def test_every_reason_of_the_server_has_a_class_of_its_own() -> None:
     """A new reason in `functions/api/errors.py` needs a class in `nodus.errors`, and a line in its picture."""
-    classes = {
-        reason: type(errors.from_status({"reason": reason}, code=code)) for reason, code in CODES.items()
-    }
+    classes = {reason: type(from_status({"reason": reason}, code=code)) for reason, code in CODES.items()}
     assert {reason: kind.default_reason for reason, kind in classes.items()} == {
         reason: reason for reason in CODES
     }
@@ -92,7 +91,7 @@ def test_every_reason_of_the_server_has_a_class_of_its_own() -> None:
     ],
 )
 def test_a_status_of_the_wrong_shape_is_an_error_all_the_same(body: dict[str, Any]) -> None:
-    error = errors.from_status(body, code=409)
+    error = from_status(body, code=409)
     assert isinstance(error, errors.ConflictError)
     assert all(isinstance(cause, errors.Cause) for cause in error.causes)
     assert isinstance(error.message, str)
@@ -104,7 +103,7 @@ def test_causes_name_the_fields() -> None:
         "reason": "Invalid",
         "details": {"causes": [{"field": "spec.x", "message": "unknown", "reason": "R"}]},
     }
-    assert errors.from_status(status, code=422).causes == (errors.Cause("spec.x", "unknown", "R"),)
+    assert from_status(status, code=422).causes == (errors.Cause("spec.x", "unknown", "R"),)
 
 
 def test_every_class_says_what_it_means() -> None:

@@ -128,7 +128,7 @@ def test_the_public_signatures(name: str) -> None:
 
 
 def test_the_settings_of_an_agent_are_those_of_the_page() -> None:
-    from nodus._agents import AgentSettings  # noqa: PLC0415
+    from nodus._agent_spec import AgentSettings  # noqa: PLC0415
 
     assert [*AgentSettings.__annotations__] == SETTINGS.split()
     assert all(f"{name}:" in (nodus.ClaudeAgent.__doc__ or "") for name in AgentSettings.__annotations__)
