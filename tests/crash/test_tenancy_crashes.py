@@ -47,6 +47,11 @@ STEPS: dict[str, list[Step]] = {
         lambda calls: calls.agents.create(LAB, NEW_AGENT),
         lambda calls: calls.projects.delete(ORG, "lab"),
     ],
+    "left closed": [
+        lambda calls: calls.agents.create(LAB, NEW_AGENT),
+        lambda calls: calls.access.close_project("acme", "lab", "dead"),
+        lambda calls: calls.projects.delete(ORG, "lab"),
+    ],
     "again": [
         lambda calls: calls.projects.delete(ORG, "lab"),
         lambda calls: calls.projects.create(ORG, NEW_PROJECT),

@@ -3,7 +3,17 @@
 from typing import Any
 
 import pytest
+from nodus_core.access.door import Place
+from nodus_core.conversations.admission import Admission
+from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.journal.batches import Staged
 from nodus_core.journal.keys import project_key
+from nodus_core.journal.store import Page, Transaction
+from nodus_core.kernel.errors import StoreUnavailable
+from nodus_core.kernel.objects import Batch
+from nodus_core.resources.manifest import read_manifest
+from nodus_core.testing.memory_store import MemoryStore
 
 from tests.unit.api.rest import Rest, manifest
 
@@ -105,7 +115,7 @@ def test_nothing_is_made_in_a_project_once_it_is_deleted_whoever_still_knows_it(
 
 def test_a_deletion_that_died_leaves_the_project_closed_and_the_next_one_decides(rest: Rest) -> None:
     rest.agent("a")
-    rest.directory.access.close_project("acme", "web")
+    rest.directory.access.close_project("acme", "web", "word")
     late = rest.agent("b")
     assert (late.code, late.json["reason"]) == (409, "Conflict")
     assert "being deleted" in late.json["message"]
@@ -117,9 +127,9 @@ def test_a_deletion_that_died_leaves_the_project_closed_and_the_next_one_decides
 
 def test_of_two_deletions_one_that_reopens_spares_the_other_no_look(rest: Rest) -> None:
     access = rest.directory.access
-    first = access.close_project("acme", "lab")
-    access.close_project("acme", "lab")
-    access.reopen_project("acme", "lab", first)  # which is not its to reopen any more
+    access.close_project("acme", "lab", "first")
+    access.close_project("acme", "lab", "second")
+    access.reopen_project("acme", "lab", "first")  # which is not its to reopen any more
     assert rest.apply("agents/a", manifest("Agent", "a", {}), project="lab").code == 409
 
 
@@ -164,7 +174,7 @@ def test_a_deletion_that_is_rehearsed_says_what_it_would_and_closes_nothing(rest
 
 def test_no_batch_is_made_in_a_project_that_is_being_deleted(rest: Rest) -> None:
     rest.agent()
-    rest.directory.access.close_project("acme", "web")
+    rest.directory.access.close_project("acme", "web", "word")
     spec = {"agent": "hello-agent", "input": "x"}
     items = [manifest("AgentRun", f"r{number}", spec) for number in (1, 2)]
     body = {"apiVersion": "nodus.dev/v1", "kind": "AgentRunList", "items": items}
@@ -172,3 +182,110 @@ def test_no_batch_is_made_in_a_project_that_is_being_deleted(rest: Rest) -> None
     assert (refused.code, refused.json["reason"]) == (409, "Conflict")
     assert "being deleted" in refused.json["message"]
     assert rest.get("agentruns").json["items"] == []
+
+
+def test_a_project_with_a_run_behind_runs_that_nobody_sees_yet_is_not_deleted(rest: Rest) -> None:
+    rest.agent()
+    rest.run("zebra")
+    stage_runs(rest, [f"a{number}" for number in range(7)])
+    refused = rest.call("DELETE", f"{V1}/projects/web")
+    assert (refused.code, refused.json["reason"]) == (409, "Conflict")
+    assert "agentruns zebra" in refused.json["message"]
+
+
+def test_a_project_in_which_runs_are_being_created_together_is_not_deleted(rest: Rest) -> None:
+    rest.agent()
+    staged = stage_runs(rest, [f"a{number}" for number in range(7)])
+    rest.call("DELETE", "agents/hello-agent")
+    for query in ({}, {"dryRun": "All"}):
+        held = rest.call("DELETE", f"{V1}/projects/web", query=query)
+        assert (held.code, held.json["reason"]) == (409, "Conflict")
+        assert "being created together" in held.json["message"]
+        assert "a0" not in held.json["message"]  # nobody sees them
+    rest.world.journal.batches.abort(staged, rest.world.clock.now())
+    BatchKeeping(Shelf(rest.world.journal, rest.world.payloads, rest.world.clock)).finish(staged.id)
+    assert rest.call("DELETE", f"{V1}/projects/web").code == 200
+
+
+def stage_runs(rest: Rest, names: list[str]) -> Batch:
+    """Runs of a batch whose caller is at work still."""
+    world, shelf = rest.world, Shelf(rest.world.journal, rest.world.payloads, rest.world.clock)
+    admission = Admission(shelf, world.executions, world.schedules, world.ids)
+    place, now = Place("acme", "web", "alice"), world.clock.now()
+    wanted = [
+        read_manifest(manifest("AgentRun", name, {"agent": "hello-agent", "input": "x"}), "AgentRun", "web")
+        for name in names
+    ]
+    runs = [admission.prepare(place, world.ids.fresh("run"), item, now) for item in wanted]
+    uids = tuple(run.object.uid for run in runs)
+    batch = Batch("batch-x", "acme", "web", tuple(names), uids, now)
+    world.journal.batches.open(batch)
+    world.journal.batches.stage(batch, [Staged(run.object, run.conversation, run.first) for run in runs])
+    return batch
+
+
+class Failing(MemoryStore):
+    """A store that does not answer the commit `mute`, or the first query after the commit `blind_after`."""
+
+    mute: str | None = None
+    applies = True
+    blind_after: str | None = None
+    _blind = False
+
+    def commit(self, transaction: Transaction, token: str) -> None:
+        is_mute = transaction.name == self.mute
+        if self.applies or not is_mute:
+            super().commit(transaction, token)
+        self._blind = transaction.name == self.blind_after
+        if is_mute:
+            raise StoreUnavailable(f"{transaction.name} got no answer")
+
+    def query(self, pk: str, prefix: str = "", **more: Any) -> Page:
+        if self._blind:
+            self._blind = False
+            raise StoreUnavailable("no answer")
+        return super().query(pk, prefix, **more)
+
+
+def test_a_refused_deletion_closes_nothing(rest: Rest) -> None:
+    rest.agent("a")
+    stored = rest.commits
+    assert rest.call("DELETE", f"{V1}/projects/web").code == 409
+    assert rest.commits == stored
+
+
+def test_a_deletion_that_fails_opens_the_project_again() -> None:
+    store = Failing()
+    rest = Rest(store=store)
+    store.blind_after = "close-project"
+    assert rest.call("DELETE", f"{V1}/projects/lab").code == 503
+    assert rest.apply("agents/a", manifest("Agent", "a", {}), project="lab").code == 201
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_deletion_whose_commit_has_no_answer_leaves_no_project_that_is_half_gone(applied: bool) -> None:
+    store = Failing()
+    rest = Rest(store=store)
+    store.mute, store.applies = "remove-object", applied
+    assert rest.call("DELETE", f"{V1}/projects/lab").code == 503
+    late = rest.apply("agents/a", manifest("Agent", "a", {}), project="lab")
+    if applied:  # it is gone, and stays empty
+        assert late.code in (404, 409)
+        assert rest.get(f"{V1}/projects/lab").code == 404
+    else:
+        assert late.code == 201
+
+
+def test_a_project_that_is_being_deleted_says_so(rest: Rest) -> None:
+    access = rest.directory.access
+    access.close_project("acme", "lab", "word")
+    for shown in (
+        rest.get(f"{V1}/projects/lab").json,
+        next(item for item in rest.get(f"{V1}/projects").json["items"] if item["metadata"]["name"] == "lab"),
+    ):
+        (ready,) = shown["status"]["conditions"]
+        assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "Closing")
+        assert "delete it again" in ready["message"]
+    access.reopen_project("acme", "lab", "word")
+    (ready,) = rest.get(f"{V1}/projects/lab").json["status"]["conditions"]
+    assert ready["status"] == "True"

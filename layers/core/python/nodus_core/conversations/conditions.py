@@ -18,6 +18,8 @@ from nodus_core.resources.kinds import BY_NAME
 
 CONTINUITY = "ContinuityHonoured"
 EXPIRED = "Expired"
+CLOSING = "Closing"
+"""The phase of a project in which nothing is made any more; any other has none."""
 
 Spec = Mapping[str, Any]
 
@@ -40,7 +42,8 @@ def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: dateti
     if obj.key.kind == "AgentRun":
         return status
     kind = BY_NAME[obj.key.kind]
-    shown = {**status, "conditions": [_shown(obj, said) for said in _conditions(kind.name, spec, now)]}
+    said = _conditions(kind.name, spec, status, now)
+    shown = {**status, "conditions": [_shown(obj, condition) for condition in said]}
     return shown if kind.phase is None else {"phase": kind.phase, **shown}
 
 
@@ -55,7 +58,7 @@ def _shown(obj: Object, said: Said) -> dict[str, Any]:
     }
 
 
-def _conditions(kind: str, spec: Spec, now: datetime) -> Iterator[Said]:
+def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime) -> Iterator[Said]:
     notice = BY_NAME[kind].notice
     if notice is not None:
         yield Said(READY, False, NOT_AVAILABLE, notice)
@@ -64,6 +67,9 @@ def _conditions(kind: str, spec: Spec, now: datetime) -> Iterator[Said]:
         yield from _continuity(spec)
     elif kind == "ApiKey":
         yield _api_key(spec, now)
+    elif status.get("phase") == CLOSING:
+        message = "A call that deletes the project has closed it, and nothing is made in it: delete it again."
+        yield Said(READY, False, CLOSING, message)
     else:
         yield Said(READY, True, "Accepted", "It holds.")
 

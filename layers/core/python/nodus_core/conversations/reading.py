@@ -11,10 +11,11 @@ from nodus_core.access.door import Place
 from nodus_core.billing import balance
 from nodus_core.conversations.api_keys import KIND as API_KEY
 from nodus_core.conversations.api_keys import with_last_use
-from nodus_core.conversations.conditions import with_conditions
+from nodus_core.conversations.conditions import CLOSING, with_conditions
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
 from nodus_core.journal import keys
+from nodus_core.journal.access import Project
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
 from nodus_core.kernel import metering, projection
@@ -28,6 +29,7 @@ from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.metadata import SANDBOX_FINALIZER
 
 RUN = "AgentRun"
+PROJECT = "Project"
 
 LARGEST_ANSWER = 4_000_000
 """Bytes of an answer above which the reader is sent to the payload store (docs/protocols.md §1)."""
@@ -124,6 +126,18 @@ class Reading:
             ]
         if objects and objects[0].key.kind == API_KEY:
             return with_last_use(self.shelf, objects)
+        if objects and objects[0].key.kind == PROJECT:
+            return self._project_statuses(objects)
+        return self._run_statuses(objects)
+
+    def _project_statuses(self, objects: Sequence[Object]) -> list[Shown]:
+        rows = self._rows(Project, [keys.project_key(obj.key.org, obj.key.name) for obj in objects])
+        return [
+            {**obj.status, "phase": CLOSING} if row and row.closing else obj.status
+            for obj, row in zip(objects, rows, strict=True)
+        ]
+
+    def _run_statuses(self, objects: Sequence[Object]) -> list[Shown]:
         live = [obj for obj in objects if obj.key.kind == RUN and not (finished(obj) and _is_let_go(obj))]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])

@@ -1,5 +1,6 @@
 """Organizations and projects: their objects, each with the row that the door reads, in one commit (NOD-003)."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ ORGANIZATION = "Organization"
 PROJECT = "Project"
 _NAMED = 5
 """Objects of a kind that a refusal to delete their project names."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,35 +65,68 @@ class Projects(Definitions):
     def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
         """Removes a project that holds nothing. `NotFound`, `Conflict` naming what it holds.
 
-        It is closed first, so that nothing is made in it between the look and the commit; a call that dies in
-        between leaves it closed, and the next one decides anew.
+        A look comes first, so that one that is in use is not closed. Then it is closed, so that nothing is made in it
+        between the second look and the commit.
         """
         for _ in range(MOST_TRIES):
             old = self.shelf.find(place, PROJECT, name)
             wanted.check(old)
+            self._look_first(place.org, name)
             try:
-                word = self.access.close_project(place.org, name)
-                held = list(self._held(place.org, name))
-                if held:
-                    self.access.reopen_project(place.org, name, word)
-                    raise _not_empty(name, held)
-                project = Project(place.org, name, old.created_at)
-                self.remove(old, project_gone(project, word, self.shelf.clock.now()))
+                self._end(old)
             except ConditionFailed:
                 continue
             self.clear(old)
             return Outcome(old, {}, removed=True)
         raise contested(PROJECT, name)
 
+    def _look_first(self, org: str, name: str) -> None:
+        """Raises `Refusal` `Conflict` for a project that holds something, and opens it where a call has left it closed.
+
+        That call may be at work still: it then finds its word gone, and looks again.
+        """
+        held = list(self._held(org, name))
+        if not held:
+            return
+        project = self.access.project(org, name)
+        if project is not None and project.closing is not None:
+            self.access.reopen_project(org, name, project.closing)
+        raise _not_empty(name, held)
+
+    def _end(self, old: Object) -> None:
+        """Closes the project, looks, and removes it. Raises `Refusal` `Conflict`, `ConditionFailed`.
+
+        On every other way out it is opened again; only a call that dies leaves it closed.
+        """
+        org, name, word = old.key.org, old.key.name, self.ids.fresh("closing")
+        try:
+            self.access.close_project(org, name, word)
+            held = list(self._held(org, name))
+            if held:
+                raise _not_empty(name, held)
+            project = Project(org, name, old.created_at)
+            self.remove(old, project_gone(project, word, self.shelf.clock.now()))
+        except Exception:
+            self._reopen(org, name, word)
+            raise
+
+    def _reopen(self, org: str, name: str, word: str) -> None:
+        try:
+            self.access.reopen_project(org, name, word)
+        except Exception:  # what the caller is told is why the project is not deleted
+            log.exception("project %s of %s is closed; its next deletion decides", name, org)
+
     def _held(self, org: str, name: str) -> Iterator[str]:
         """What a project holds, in words."""
         for kind in KINDS:
             if not kind.namespaced:
                 continue
-            found, more = self.shelf.journal.objects_of(org, name, kind.name, limit=_NAMED)
+            found, more, unseen = self.shelf.journal.first_of(org, name, kind.name, limit=_NAMED)
             if found:
                 names = ", ".join(obj.key.name for obj in found)
                 yield f"{kind.plural} {names}{', …' if more else ''}"
+            elif unseen:
+                yield f"{kind.plural} that are being created together (try again in a minute)"
 
 
 def check_organization(access: Access, name: str) -> None:

@@ -10,7 +10,20 @@ from datetime import datetime, timedelta
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.keys import access_key, organization_key, project_key
 from nodus_core.journal.lines import due
-from nodus_core.journal.store import Absent, Check, Delete, Equals, Key, Operation, Present, Put, Row, Update
+from nodus_core.journal.store import (
+    Absent,
+    Check,
+    Delete,
+    Either,
+    Equals,
+    Key,
+    Operation,
+    Present,
+    Put,
+    Row,
+    Update,
+    both,
+)
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.objects import ObjectKey
@@ -20,6 +33,8 @@ TOMBSTONE = timedelta(hours=1)
 
 SHOWN_AFTER_EXPIRY = timedelta(days=7)
 """How long a key that has expired is still listed."""
+
+_THERE = Either((Absent("gone"), Equals("gone", False)))
 
 
 @dataclass(frozen=True)
@@ -79,24 +94,23 @@ class Access:
         found = None if row is None else from_row(Project, row)
         return None if found is None or found.gone else found
 
-    def close_project(self, org: str, name: str) -> str:
-        """From now on nothing is made in the project, by this call's word (which is returned) or a later one's.
+    def close_project(self, org: str, name: str, word: str) -> None:
+        """From now on nothing is made in the project, by this word or a later one.
 
-        Condition: it is there. Raises `ConditionFailed`.
+        Condition: it is there, and not deleted. Raises `ConditionFailed`.
         """
-        word = self._writer.ids.fresh("closing")
+        key = project_key(org, name)
         self._writer.commit(
-            "close-project",
-            Update(project_key(org, name), when=Present(), assign={"closing": word}),
+            "close-project", Update(key, when=both(Present(), _THERE), assign={"closing": word})
         )
-        return word
 
     def reopen_project(self, org: str, name: str, word: str) -> None:
-        """Takes a closing back, unless another call has closed the project since: then that one decides."""
+        """Takes a closing back, unless another call has closed the project since, or it is deleted."""
         key = project_key(org, name)
         try:
             self._writer.commit(
-                "reopen-project", Update(key, when=Equals("closing", word), remove=("closing",))
+                "reopen-project",
+                Update(key, when=both(Equals("closing", word), _THERE), remove=("closing",)),
             )
         except ConditionFailed:
             return

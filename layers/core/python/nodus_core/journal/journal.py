@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nodus_core.journal import keys
 from nodus_core.journal.accounts import Accounts
@@ -54,6 +54,14 @@ class Progress:
     terms: Terms | None
 
 
+class Firsts(NamedTuple):
+    """The first objects of a kind, and whether there are more. `unseen`: some of a batch that is not decided lie before."""
+
+    objects: list[Object]
+    more: bool
+    unseen: bool
+
+
 class Journal:
     """Reads are strongly consistent. Commits stand under their noun: `journal.steps.record(…)`."""
 
@@ -93,6 +101,19 @@ class Journal:
         page = self.store.query(keys.object_partition(org, project, kind), after=after, limit=limit)
         rows = visible(self.store, page.rows)
         return [from_row(Object, row) for row in rows if row is not None], page.after
+
+    def first_of(self, org: str, project: str, kind: str, limit: int) -> Firsts:
+        """The first of a kind's objects, whatever lies before them that nobody sees."""
+        after: str | None = None
+        unseen = False
+        while True:
+            page = self.store.query(keys.object_partition(org, project, kind), after=after, limit=limit)
+            rows = visible(self.store, page.rows)
+            found = [from_row(Object, row) for row in rows if row is not None]
+            unseen = unseen or len(found) < len(rows)
+            after = page.after
+            if found or after is None:
+                return Firsts(found, after is not None, unseen)
 
     def batch(self, batch: str) -> Batch | None:
         return self._one(Batch, keys.batch_key(batch))
