@@ -60,9 +60,8 @@ class HttpApi(Construct):
         """Adds the routes."""
         to_api = integrations.HttpLambdaIntegration("ToApi", api)
         to_link = integrations.HttpLambdaIntegration("ToLink", link)
-        mcp = [apigw.HttpMethod.GET, apigw.HttpMethod.POST, apigw.HttpMethod.DELETE]
         routes = [
-            *self.api.add_routes(path="/mcp", methods=mcp, integration=to_api),
+            *self.api.add_routes(path="/mcp", methods=[apigw.HttpMethod.POST], integration=to_api),
             *self.api.add_routes(path="/apis/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api),
             *(
                 route

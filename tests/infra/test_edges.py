@@ -39,8 +39,8 @@ def websocket_api(assembly: Assembly) -> str:
 def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
     assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
         *("$connect", "$default", "$default", "$disconnect"),
-        *("ANY /apis/{proxy+}", "DELETE /mcp", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
-        *("GET /mcp", "GET /openapi.json", "GET /openapi/{proxy+}", "GET /version"),
+        *("ANY /apis/{proxy+}", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
+        *("GET /openapi.json", "GET /openapi/{proxy+}", "GET /version"),
         *("POST /link/v1/{proxy+}", "POST /mcp"),
     ]
 

@@ -7,13 +7,11 @@ from aws_lambda_powertools.event_handler import Response
 from functions.api.gate import Gate
 from functions.api.mcp import PATH
 
-METHODS = ("GET", "POST", "DELETE")
-
 
 def add(gate: Gate) -> None:
+    # POST alone: without a session there is none to end (DELETE), and no stream to wait at (GET), which the protocol
+    # has a server say with 405.
+    @gate.open("POST", PATH)
     def admitted() -> Response[Any]:
         gate.caller(gate.call())
         return Response(204)
-
-    for method in METHODS:
-        gate.open(method, PATH)(admitted)

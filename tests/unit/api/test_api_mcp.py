@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import threading
 from typing import Any
 
 import httpx2
@@ -162,6 +163,26 @@ def test_a_client_without_a_good_key_gets_nowhere(rest: Rest) -> None:
     answer = mcp.answer(rest.gate, event, Context())
     assert answer["statusCode"] == 401
     assert json.loads(answer["body"])["reason"] == "Unauthorized"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_there_is_no_stream_and_no_session_to_ask_for(rest: Rest, method: str) -> None:
+    event = {
+        "version": "2.0",
+        "rawPath": "/mcp",
+        "headers": {"authorization": f"Bearer {rest.key}", "accept": "text/event-stream"},
+        "requestContext": {"http": {"method": method, "path": "/mcp"}, "stage": "$default"},
+        "isBase64Encoded": False,
+    }
+    answers = list[dict[str, Any]]()
+    asked = threading.Thread(
+        target=lambda: answers.append(mcp.answer(rest.gate, event, Context())), daemon=True
+    )
+    asked.start()
+    asked.join(10)
+    assert answers, "the server holds the request, and Lambda would end it"
+    assert (answers[0]["statusCode"], answers[0]["headers"]["Allow"]) == (405, "POST")
+    assert json.loads(answers[0]["body"])["reason"] == "MethodNotAllowed"
 
 
 def test_a_request_is_one_use_of_its_key_also_when_it_calls_a_tool() -> None:
