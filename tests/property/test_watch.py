@@ -1,7 +1,7 @@
 """Watchers see every change at least once, whatever the clocks say and whenever a commit becomes visible.
 
-Writers' clocks differ by up to two seconds, and a commit becomes visible up to four seconds after its version was
-made, also in the middle of a window. Watchers go on from the version of their last event, sleep as long as they
+Writers' clocks differ by up to two seconds, and a commit becomes visible up to nearly eight seconds after its version
+was made, also in the middle of a window. What a use case does before its commit may take much longer. Watchers go on from the version of their last event, sleep as long as they
 like, and list again when they are told to. In the end each of them knows exactly what is there.
 """
 
@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from nodus_core.access.door import Place
+from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.shelf import Shelf, key_of
@@ -21,9 +22,12 @@ from nodus_core.conversations.watching import Watch, Watching
 from nodus_core.journal.changes import next_version
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import projection
+from nodus_core.journal.payloads import Scope
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import Object
-from nodus_core.kernel.text import Inline
+from nodus_core.kernel.text import Inline, Text
+from nodus_core.resources.manifest import Manifest
+from nodus_core.resources.metadata import Metadata
 from nodus_core.resources.selectors import EVERYTHING, Selection, read_selection
 from nodus_core.testing.clock import CountingIds
 from nodus_core.testing.memory_payloads import MemoryPayloads
@@ -42,8 +46,19 @@ SELECTIONS = (
 NAMES = st.sampled_from(("a", "b", "c"))
 LABELS = st.sampled_from(({}, {"tier": "web"}, {"tier": "db"}))
 PHASES = st.sampled_from(("Queued", "Running", "Failed"))
-LAGS = st.floats(-2.0, 6.0)
+LAGS = st.floats(-2.0, 9.9)
 """Seconds by which a commit's version is older than the moment in which it becomes visible."""
+
+
+class SlowPayloads(MemoryPayloads):
+    """A payload store that takes its time, in which something happens; it does so once it is told to."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return super().put(scope, text, head=head)
 
 
 @dataclass
@@ -71,7 +86,10 @@ class Watchers(RuleBasedStateMachine):
         self.pending: list[Callable[[], None]] = []
         self.clock = TickingClock(self.happen)
         self.journal = Journal(MemoryStore(), CountingIds())
-        self.reading = Reading(Shelf(self.journal, MemoryPayloads(), self.clock))
+        self.payloads = SlowPayloads()
+        shelf = Shelf(self.journal, self.payloads, self.clock)
+        self.definitions = Definitions(shelf, self.journal.writer.ids, KIND)
+        self.reading = Reading(shelf)
         self.watching = Watching(self.reading, 25.0)
         self.watchers: list[Watcher] = []
 
@@ -118,7 +136,7 @@ class Watchers(RuleBasedStateMachine):
         if read is None:
             return
         if relabelled:
-            self.change(name, {"tier": "web"}, str(read.status["phase"]), 0.0)
+            self.change(name, {"tier": "web"}, str(read.status.get("phase", "Queued")), 0.0)
         now, stored = self.clock.now() - timedelta(seconds=lag), self.found(name)
         assert stored is not None
         version = next_version(max(read.version, stored.version), now)
@@ -130,6 +148,19 @@ class Watchers(RuleBasedStateMachine):
         old = self.found(name)
         if old is not None:
             self.journal.objects.remove(old, self.clock.now() - timedelta(seconds=lag))
+
+    @rule(name=NAMES, labels=LABELS, note=st.sampled_from("xyz"), seconds=st.sampled_from((0.0, 8.0, 40.0)))
+    def apply(self, name: str, labels: dict[str, str], note: str, seconds: float) -> None:
+        """A person applies the object, whose texts take long to store; everybody else goes on meanwhile."""
+
+        def meanwhile() -> None:
+            self.clock.advance(seconds)
+            self.all_watch()
+
+        self.payloads.meanwhile = meanwhile
+        metadata = Metadata(name, labels, {"note": note})
+        self.definitions.apply(PLACE, Manifest(KIND, metadata, {"agent": "a"}))
+        self.payloads.meanwhile = None
 
     # --- watchers ---
 

@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 from nodus_core.aws.dynamodb_store import DynamoDbStore
 from nodus_core.aws.dynamodb_values import decode
-from nodus_core.aws.dynamodb_wire import DynamoDbError, NoAnswer
+from nodus_core.aws.dynamodb_wire import CONNECT_S, READ_S, DynamoDbError, NoAnswer
 from nodus_core.aws.patience import Patience
+from nodus_core.aws.system import FreshIds
+from nodus_core.journal.changes import COMMIT_WITHIN_S, OVERLAP
+from nodus_core.journal.keys import change_key
+from nodus_core.journal.ports import NoCrash
 from nodus_core.journal.store import (
     Absent,
     Check,
@@ -19,7 +23,9 @@ from nodus_core.journal.store import (
     Transaction,
     Update,
 )
+from nodus_core.journal.writer import Writer
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, StoreUnavailable, TerminalError
+from nodus_core.kernel.objects import ObjectKey
 
 KEY = Key("p", "s")
 ROW = {"pk": "p", "sk": "s", "n": 1}
@@ -145,6 +151,29 @@ def test_a_store_that_never_answers_is_unavailable_after_bounded_tries() -> None
         _commit(wire, Put(ROW))
 
     assert len(wire.asked) == Patience().tries
+
+
+@pytest.mark.parametrize(
+    ("key", "hastens"), [(change_key(ObjectKey("o", "p", "Agent", "a"), 7), True), (Key("p", "o"), False)]
+)
+def test_a_commit_that_tells_a_change_is_visible_before_watchers_have_gone_on(
+    key: Key, hastens: bool
+) -> None:
+    """Its version was made before its first attempt: whoever watches waits `OVERLAP` for what lies before a position."""
+    now, begun, clocks = [0.0], list[float](), 2.0
+
+    class Mute:
+        def call(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
+            begun.append(now[0])
+            now[0] += CONNECT_S + READ_S
+            raise NoAnswer("cut")
+
+    patience = Patience(sleep=lambda _: None, elapsed=lambda: now[0])
+    writer = Writer(DynamoDbStore(Mute(), "journal", patience), FreshIds(), NoCrash())
+    with pytest.raises(StoreUnavailable):
+        writer.commit("step", Put(ROW), Put({"pk": key.pk, "sk": key.sk}))
+    assert (begun[-1] + CONNECT_S + READ_S + clocks <= OVERLAP / 1_000_000) is hastens
+    assert COMMIT_WITHIN_S + CONNECT_S + READ_S + clocks <= OVERLAP / 1_000_000
 
 
 def test_rows_that_stay_unprocessed_are_an_error() -> None:

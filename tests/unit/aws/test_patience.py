@@ -54,3 +54,10 @@ def test_success_ends_the_attempts_without_a_pause() -> None:
         break
 
     assert time.pauses == []
+
+
+def test_patience_can_be_shorter_for_one_call_and_not_longer() -> None:
+    usual = Patience(seconds=10.0)
+    assert usual.within(3.0).seconds == 3.0
+    assert usual.within(30.0) is usual
+    assert usual.within(None) is usual

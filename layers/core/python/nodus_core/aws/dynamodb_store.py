@@ -43,7 +43,7 @@ class DynamoDbStore:
         mark = write_mark(self._table, token)
         operation, body = Requests(self._table, mark).of(transaction)
         try:
-            self._send(operation, body, transaction.name)
+            self._send(operation, body, transaction.name, transaction.within_s)
         except DynamoDbError as error:
             failed = _failed_rows(error)
             if not failed:
@@ -153,10 +153,12 @@ class DynamoDbStore:
         except DynamoDbError as error:
             raise _translated(error, operation) from error
 
-    def _send(self, operation: str, body: dict[str, Any], name: str) -> dict[str, Any]:
+    def _send(
+        self, operation: str, body: dict[str, Any], name: str, within_s: float | None = None
+    ) -> dict[str, Any]:
         """The answer, after as many attempts as patience allows. Every body here may be sent twice."""
         last: Exception | None = None
-        for _ in self._patience.attempts():
+        for _ in self._patience.within(within_s).attempts():
             try:
                 return self._wire.call(operation, body)
             except NoAnswer as error:

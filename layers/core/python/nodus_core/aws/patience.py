@@ -3,7 +3,8 @@
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,12 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     elapsed: Callable[[], float] = time.monotonic
     part: Callable[[], float] = field(default=random.random)
+
+    def within(self, seconds: float | None) -> Self:
+        """The same, for no longer than `seconds` where that is given."""
+        if seconds is None or seconds >= self.seconds:
+            return self
+        return replace(self, seconds=seconds)
 
     def attempts(self) -> Iterator[int]:
         """The numbers of the attempts from 1, each when it is time for it."""

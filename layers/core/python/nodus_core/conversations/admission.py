@@ -30,7 +30,7 @@ from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.own_keys import WIRES
 from nodus_core.inference.target import OwnKey
 from nodus_core.journal.lines import LEASE
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel import projection
@@ -166,10 +166,11 @@ class Admission:
 
     def _admit(self, place: Place, uid: str, manifest: Manifest, promised: Promise | None) -> Outcome:
         run = self.prepare(place, uid, manifest, self.shelf.clock.now())
-        obj = run.object
-        receipt = promises.receipt_of(promised, obj, obj.created_at) if promised else None
+        now = self.shelf.clock.now()
+        obj = versioned(run.object, now)
+        receipt = promises.receipt_of(promised, obj, now) if promised else None
         objects = self.shelf.journal.objects
-        objects.admit(obj, run.conversation, run.first, obj.created_at, agent=run.agent, receipt=receipt)
+        objects.admit(obj, run.conversation, run.first, now, agent=run.agent, receipt=receipt)
         # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
         try:
             self.executions.start(obj.uid, FIRST_GENERATION)
@@ -200,7 +201,7 @@ class Admission:
         obj = Object(
             key=key,
             uid=uid,
-            version=next_version(0, now),
+            version=0,
             generation=1,
             spec=put(as_text(fixed)),
             created_at=now,

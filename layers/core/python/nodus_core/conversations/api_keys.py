@@ -18,7 +18,7 @@ from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import Outcome, Shelf, as_text, key_of
 from nodus_core.journal.access import AccessKey, key_gone, key_row
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.rates import Rates, rate_gone
 from nodus_core.journal.store import Operation
@@ -70,7 +70,7 @@ class ApiKeys(Definitions):
         obj = Object(
             key=key_of(place, KIND, manifest.name),
             uid=uid,
-            version=next_version(0, now),
+            version=0,
             generation=1,
             spec=self.shelf.payloads.put(scope, as_text(fixed)),
             created_at=now,
@@ -79,6 +79,8 @@ class ApiKeys(Definitions):
             annotations=self.shelf.noted(scope, said.annotations),
             value=ValueRef("1", digest(token)),
         )
+        now = self.shelf.clock.now()
+        obj = versioned(obj, now)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         row = key_row(_row(obj, wanted, spec))
         self.shelf.journal.objects.create(obj, now, row, *more, receipt=receipt)

@@ -7,8 +7,8 @@ from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.removal import purge
 from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, head_of, missing
-from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
+from nodus_core.journal.objects import versioned
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Object, StopMarker
@@ -72,9 +72,7 @@ class Control:
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
-        shown = replace(
-            obj, status=projection.stopping(obj.status, CANCELLED), version=next_version(obj.version, now)
-        )
+        shown = versioned(replace(obj, status=projection.stopping(obj.status, CANCELLED)), now)
         shows = projected(shown, now, over=obj.version)
         self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
         return shown

@@ -20,7 +20,7 @@ from nodus_core.conversations.shelf import (
     named,
     scope_of,
 )
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
@@ -174,7 +174,7 @@ class Definitions:
         obj = Object(
             key=key_of(place, self.kind, manifest.name),
             uid=uid,
-            version=next_version(0, now),
+            version=0,
             generation=1,
             spec=self.shelf.payloads.put(scope, as_text(manifest.spec)),
             created_at=now,
@@ -183,6 +183,8 @@ class Definitions:
             annotations=self.shelf.noted(scope, said.annotations),
             selectable=selectable(manifest.spec),
         )
+        more, now = self.added(obj, manifest), self.shelf.clock.now()
+        obj = versioned(obj, now)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
-        self.shelf.journal.objects.create(obj, now, *self.added(obj, manifest), receipt=receipt)
+        self.shelf.journal.objects.create(obj, now, *more, receipt=receipt)
         return Outcome(obj, manifest.spec, created=True)

@@ -37,5 +37,5 @@ class ExpiredKeys:
         # Before its texts go; a repetition after a crash finds them gone, and knows less.
         cells = last_cells(Shelf(self.journal, self.payloads, self.clock), obj, obj.status)
         self.payloads.delete_scope(Scope(key.org, obj.uid))
-        self.journal.objects.remove(obj, now, *rows, cells=cells)
+        self.journal.objects.remove(obj, self.clock.now(), *rows, cells=cells)
         return True

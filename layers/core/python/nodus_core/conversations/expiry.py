@@ -15,7 +15,7 @@ from nodus_core.conversations.shelf import as_text
 from nodus_core.journal import keys
 from nodus_core.journal.codec import to_value
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.store import Equals, Row, Update
@@ -67,14 +67,13 @@ class Expiry:
 
     def _mark(self, obj: Object, head: Conversation) -> None:
         """Says on the object that its texts are expired, before any of them is gone."""
-        now = self.clock.now()
         spec = json.loads(self.payloads.get(Scope(obj.key.org, obj.uid), obj.spec))
         spec.pop("input", None)
+        now = self.clock.now()
         expired = replace(
             obj,
             spec=Inline(as_text(spec)),  # in its row: what stands outside of it is about to be deleted
             status=projection.expired(obj.status),
-            version=next_version(obj.version, now),
             expired_at=now,
             annotations=None,  # `kubectl apply` notes the whole spec there
         )
@@ -83,7 +82,7 @@ class Expiry:
             when=Equals("closed", True),
             assign={"context": to_value(Inline(""))},
         )
-        self.journal.objects.replace(obj, expired, now, context)
+        self.journal.objects.replace(obj, versioned(expired, now), now, context)
 
     def _slices(self, head: Conversation) -> Iterator[list[Row]]:
         """Rows that still hold texts, as they are without them, in groups of one commit each."""

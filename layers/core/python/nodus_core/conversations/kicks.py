@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
 
 from nodus_core.conversations.deadline import expire
 from nodus_core.journal.journal import Journal
@@ -35,7 +34,7 @@ class Kicks:
         if head is None or head.closed:
             return False
         if is_overdue(head, now):
-            self._expire(head, now)
+            self._expire(head)
         if dead_generation is None:
             if head.line.lease_until is not None and head.line.lease_until > now:
                 self.journal.lines.ring(head)
@@ -59,10 +58,10 @@ class Kicks:
             # The stream tells the reactor of what was written; the sweeper finds the line in any case.
             log.exception("line %s was not kicked", conversation)
 
-    def _expire(self, head: Conversation, now: datetime) -> None:
+    def _expire(self, head: Conversation) -> None:
         """Stops a run at its deadline, also while a worker is busy with it: it can claim nothing more."""
         try:
-            expire(self.journal, head, now)
+            expire(self.journal, head, self.clock)
         except ConditionFailed as lost:
             # It has changed just now: whoever works on it sees the deadline itself.
             log.info("line %s was not stopped at its deadline: %s", head.id, lost)

@@ -8,8 +8,8 @@ from datetime import datetime
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.shelf import Shelf, contested, head_of, scope_of
-from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed, Refusal
@@ -72,11 +72,12 @@ class Messages:
         raise contested(KIND, name)
 
     def _accept(self, obj: Object, head: Conversation, message: Message, author: str) -> Accepted:
+        text = self.shelf.payloads.put(scope_of(obj), message.payload)
         now = self.shelf.clock.now()
         entry = Input(
             conversation=head.id,
             seq=head.accepted + 1,
-            text=self.shelf.payloads.put(scope_of(obj), message.payload),
+            text=text,
             state=InputState.QUEUED,
             origin="person",
             author=author,
@@ -94,7 +95,7 @@ def _shown(obj: Object, now: datetime) -> tuple[Operation, ...]:
     if not projection.awaits_message(obj.status):
         return ()
     status = projection.resumed(obj.status)
-    working = replace(obj, status=status, version=next_version(obj.version, now))
+    working = versioned(replace(obj, status=status), now)
     return projected(working, now, over=obj.version)
 
 

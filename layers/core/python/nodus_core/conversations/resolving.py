@@ -18,8 +18,8 @@ from nodus_core.conversations.reading import live_status
 from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, head_of, scope_of
 from nodus_core.conversations.stepping import state_of
 from nodus_core.conversations.unresolved import name_of, unresolved
-from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as projected
+from nodus_core.journal.objects import versioned
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
@@ -86,16 +86,13 @@ class Resolving:
         raise contested(KIND, name)
 
     def _resolve(self, obj: Object, held: _Held, stated: Stated, by: str, promised: Promise) -> Object:
-        journal, now = self.shelf.journal, self.shelf.clock.now()
-        run, task = held.run, held.task
+        journal, run, task, head = self.shelf.journal, held.run, held.task, held.head
         _check_result(stated, task)
-        said = Resolution(
-            task.attempt, Statement(stated.outcome), by, now, held.item.what, self._result(obj, stated)
-        )
-        status = self._status(obj, resolve(run, task.key))
-        shown = replace(obj, status=status, version=next_version(obj.version, now))
-        head = held.head
+        result, status = self._result(obj, stated), self._status(obj, resolve(run, task.key))
         room = journal.sandbox(head.sandbox) if head.sandbox else None
+        now = self.shelf.clock.now()
+        said = Resolution(task.attempt, Statement(stated.outcome), by, now, held.item.what, result)
+        shown = versioned(replace(obj, status=status), now)
         compute = metering.total(room, now) if room else head.compute
         answered = replace(shown, status=live_status(status, head, run.spent, compute))
         receipt = promises.receipt_of(promised, answered, now)

@@ -16,7 +16,7 @@ from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.journal.loose_values import left, loose, taken
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.store import Operation
 from nodus_core.journal.vault import ValueGone, Vault, VaultPlace
@@ -71,7 +71,7 @@ class Secrets(Definitions):
         obj = Object(
             key=key_of(place, KIND, manifest.name),
             uid=uid,
-            version=next_version(0, now),
+            version=0,
             generation=1,
             spec=Inline(_SHOWN),
             created_at=now,
@@ -82,7 +82,8 @@ class Secrets(Definitions):
         journal.loose_values.expect(loose(obj), now)
         try:
             version = self.vault.create(vault_place(obj), values)
-            obj = replace(obj, value=ValueRef(version, _digest(obj, values)))
+            now = self.shelf.clock.now()
+            obj = versioned(replace(obj, value=ValueRef(version, _digest(obj, values))), now)
             receipt = promises.receipt_of(promised, obj, now) if promised else None
             journal.objects.create(obj, now, taken(obj), receipt=receipt)
         except ConditionFailed:
@@ -97,21 +98,22 @@ class Secrets(Definitions):
         if values is None or (old.value is not None and _digest(old, values) == old.value.digest):
             return super().revise(old, replace(manifest, spec={}), exact=exact)
         self.shelf.check_seen(old, manifest.metadata)
-        now = self.shelf.clock.now()
+        new = self.shelf.renoted(old, manifest.metadata)
         try:
             version = self.vault.replace(vault_place(old), values)
         except ValueGone:
             self.shelf.check_there(old)
             message = f"the values of Secret {old.key.name!r} are gone from the vault; delete it and create it again"
             raise Refusal("Conflict", message, kind=KIND, name=old.key.name) from None
+        now = self.shelf.clock.now()
         new = replace(
-            self.shelf.renoted(old, manifest.metadata),
+            new,
             value=ValueRef(version, _digest(old, values)),
             status=_status(values),
             revised_at=now,
             generation=old.generation + 1,
-            version=next_version(old.version, now),
         )
+        new = versioned(new, now)
         self.shelf.journal.objects.replace(old, new, now)
         return Outcome(new, {})
 

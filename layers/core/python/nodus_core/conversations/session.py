@@ -15,8 +15,8 @@ from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.transcript import Transcript
 from nodus_core.inference.exchange import ModelRequest
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as show
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
@@ -129,7 +129,7 @@ class Session:
 
     def expire(self) -> None:
         """Stops the run at its deadline; read everything anew then. Raises `ConditionFailed`."""
-        expire(self.ports.journal, self.conversation, self.ports.clock.now())
+        expire(self.ports.journal, self.conversation, self.ports.clock)
 
     def reload(self) -> None:
         """Reads everything anew. Raises `Fenced` when the line has another owner."""
@@ -268,7 +268,7 @@ class Session:
         `over`: only if this is the stored version.
         """
         now = self.ports.clock.now()
-        self.object = replace(self.object, status=status, version=next_version(self.object.version, now))
+        self.object = versioned(replace(self.object, status=status), now)
         return show(self.object, now, over=over)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.objects import next_version
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.store import Operation
@@ -137,15 +137,14 @@ class Shelf:
         elif not new_spec:
             return Outcome(old, spec)
         new = self.renoted(old, manifest.metadata)
-        now = self.clock.now()
         if new_spec:
             check_changed(old.key.kind, old.key.name, spec, manifest.spec)
             text = self.payloads.put(scope_of(old), as_text(manifest.spec))
-            new = replace(new, spec=text, selectable=selectable(manifest.spec))
-            new = replace(new, generation=old.generation + 1, revised_at=now)
+            new = replace(new, spec=text, selectable=selectable(manifest.spec), generation=old.generation + 1)
         if new == old:
             return Outcome(old, spec)
-        new = replace(new, version=next_version(old.version, now))
+        now = self.clock.now()
+        new = versioned(replace(new, revised_at=now) if new_spec else new, now)
         self.journal.objects.replace(old, new, now, *more)
         return Outcome(new, manifest.spec if new_spec else spec)
 

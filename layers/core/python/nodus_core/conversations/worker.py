@@ -21,8 +21,8 @@ from nodus_core.conversations.heartbeat import Heartbeat
 from nodus_core.conversations.ports import AGAIN, DONE, REST, Directive, Ports
 from nodus_core.conversations.session import STUCK, Session, owns
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.objects import next_version
 from nodus_core.journal.objects import projection as show
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import decisions as to
 from nodus_core.kernel import projection
@@ -131,7 +131,7 @@ class Worker:
             "line function says why. The run can be cancelled."
         )
         status = projection.waiting(obj.status, STUCK, message)
-        stuck = replace(obj, status=status, version=next_version(obj.version, now))
+        stuck = versioned(replace(obj, status=status), now)
         return show(stuck, now)
 
     def _session(

@@ -21,6 +21,12 @@ CHANGE_LOG_TTL = timedelta(hours=1)
 OVERLAP = 10_000_000
 """Microseconds that an entry may become visible later than its version says, clocks' differences included."""
 
+COMMIT_WITHIN_S = 3.0
+"""Seconds after its first attempt in which a commit with an entry begins another one.
+
+An attempt takes 5 s at most (`aws.dynamodb_wire`); the rest of `OVERLAP` is for clocks.
+"""
+
 MOST_CHANGES = 10_000
 """Entries of one reading of the log."""
 

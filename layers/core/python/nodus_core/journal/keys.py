@@ -12,6 +12,7 @@ DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
 LOOSE_VALUES = "loose#"
 """Beginning of the partitions of loose values."""
 
+CHANGE = "chg"
 CONVERSATION = "conv"
 ACCOUNT = "acct"
 KEEP = "keep"
@@ -37,7 +38,12 @@ def batch_key(batch: str) -> Key:
 
 
 def change_partition(org: str, project: str, kind: str) -> str:
-    return f"chg#{org}#{project}#{kind}"
+    return f"{CHANGE}#{org}#{project}#{kind}"
+
+
+def is_change(key: Key) -> bool:
+    """Whether it is that of an entry of a change log."""
+    return key.pk.startswith(f"{CHANGE}#")
 
 
 def change_key(key: ObjectKey, version: int) -> Key:

@@ -47,6 +47,15 @@ def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[
     return update, changes.modified(obj, now)
 
 
+def versioned(obj: Object, now: datetime) -> Object:
+    """The object under its next version; the version of a new one is 0 before.
+
+    Right before its commit, with nothing slow in between: a version is a position, and nobody waits longer for what
+    lies before one than `OVERLAP`.
+    """
+    return replace(obj, version=next_version(obj.version, now))
+
+
 class Objects:
     """Commits that create, change and remove resources."""
 
@@ -86,7 +95,7 @@ class Objects:
 
         Condition: the stored object is `obj`, by uid and version. Raises `ConditionFailed`.
         """
-        gone = replace(obj, version=next_version(obj.version, now))
+        gone = versioned(obj, now)
         self._writer.commit(
             "remove-object",
             Delete(object_key(obj.key), when=both(Equals("uid", obj.uid), Equals("version", obj.version))),
@@ -126,7 +135,7 @@ class Objects:
 
     def mark_deleted(self, obj: Object, now: datetime) -> Object:
         """Sets `deletionTimestamp`. Condition: the version is the one seen. Raises `ConditionFailed`."""
-        marked = replace(obj, deleted_at=now, version=next_version(obj.version, now))
+        marked = versioned(replace(obj, deleted_at=now), now)
         fields: dict[str, Any] = {
             "deleted_at": stamp(now),
             "version": marked.version,

@@ -150,10 +150,14 @@ MOST_OPERATIONS = 100
 
 @dataclass(frozen=True)
 class Transaction:
-    """One commit: its name (also the name of its crash points) and its operations, on distinct rows."""
+    """One commit: its name (also the name of its crash points) and its operations, on distinct rows.
+
+    `within_s`: seconds after which no further attempt of it is begun, where it must not become visible late.
+    """
 
     name: str
     operations: tuple[Operation, ...]
+    within_s: float | None = None
 
 
 # --- reads ------------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from nodus_core.journal.changes import COMMIT_WITHIN_S
 from nodus_core.journal.codec import SHAPE, to_row
+from nodus_core.journal.keys import is_change
 from nodus_core.journal.ports import CrashPoints, Ids
 from nodus_core.journal.store import Key, Operation, Row, Store, Transaction
 
@@ -19,7 +21,8 @@ class Writer:
     def commit(self, name: str, *operations: Operation) -> None:
         """Writes all or nothing. Raises `ConditionFailed` or `StoreUnavailable`."""
         self.crash.reach(f"{name}.before")
-        self.store.commit(Transaction(name, operations), self.ids.fresh("w"))
+        within = COMMIT_WITHIN_S if any(is_change(operation.key) for operation in operations) else None
+        self.store.commit(Transaction(name, operations, within), self.ids.fresh("w"))
         self.crash.reach(f"{name}.after")
 
 
