@@ -13,8 +13,14 @@ from nodus_core.resources.yaml_text import read_yaml
 PAGE = 100
 LARGEST_PAGE = 500
 LONGEST_NUMBER = 18
-# What kubectl adds to every write and what changes nothing here: fields are always checked strictly.
-_TOLERATED = frozenset({"fieldManager", "fieldValidation", "force", "includeObject", "resourceVersionMatch"})
+# What Kubernetes clients add and what changes nothing here: fields are always checked strictly, reads are always of
+# now, an answer is as long as it is, and how long it takes (`timeout`) is API Gateway's to say.
+_TOLERATED = frozenset(
+    {
+        *("fieldManager", "fieldValidation", "force", "includeObject", "pretty"),
+        *("resourceVersionMatch", "timeout"),
+    }
+)
 
 
 @dataclass(frozen=True)

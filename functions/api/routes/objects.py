@@ -43,7 +43,7 @@ def _add_reads(gate: Gate, kind: Kind) -> None:
 
     @behind("GET", f"{rule}/<name>", may_read)
     def get(place: Place, call: Call, name: str) -> Response[Any]:
-        call.only()
+        call.only("resourceVersion")  # what is read is never older than any version
         return object_reply(service, call, service.reading.object(place, kind.name, name))
 
 

@@ -10,7 +10,7 @@ from nodus_core.conversations.promises import promise
 from nodus_core.conversations.shelf import Outcome, key_of
 from nodus_core.resources.manifest import read_manifest
 
-from tests.unit.api.rest import JSON, Reply, Rest, manifest
+from tests.unit.api.rest import API, JSON, Reply, Rest, manifest
 from tests.unit.api.together import together
 
 TASKS = [{"id": f"t{number}", "prompt": "What is 1 + 1?", "answer": "two"} for number in range(3)]
@@ -430,3 +430,30 @@ def test_annotations_of_a_run_go_with_its_texts(rest: Rest) -> None:
     assert Expiry(rest.world.outside, rest.world.payloads, rest.world.clock).expire(uid, lambda: 20.0)
     assert "annotations" not in rest.get("agentruns/a").json["metadata"]
     assert not any("x" * 9000 in text for text in rest.world.payloads.objects.values())
+
+
+KUBERNETES: dict[str, str] = {"timeout": "30s", "pretty": "true"}
+"""What client-go sends along with any call (`kubectl --request-timeout`)."""
+
+
+def test_what_client_go_adds_to_any_call_is_taken(rest: Rest) -> None:
+    body = manifest("Agent", "x", {})
+    position = rest.get("agents").json["metadata"]["resourceVersion"]
+    for reply in (
+        rest.post("agents", body, query=KUBERNETES),
+        rest.get("agents/x", query={**KUBERNETES, "resourceVersion": "0"}),
+        rest.get("agents", query=KUBERNETES),
+        rest.get(
+            "agents",
+            query={**KUBERNETES, "watch": "1", "resourceVersion": position, "timeoutSeconds": "0"},
+        ),
+        rest.apply("agents/x", manifest("Agent", "x", {"system": "x"}), query=KUBERNETES),
+        rest.patch("agents/x", {"spec": {"system": "y"}}, query=KUBERNETES),
+        rest.call("PUT", "agents/x", body, query=KUBERNETES),
+        rest.call("DELETE", "agents/x", query=KUBERNETES),
+        rest.get(f"/apis/{API}", query=KUBERNETES),
+    ):
+        assert reply.code in (200, 201), reply.text
+    for query in ({"timeouts": "30s"}, {"resourceVersions": "0"}, {"watch": "true"}):
+        refused = rest.get("agents/x", query=query)
+        assert (refused.code, refused.json["reason"]) == (400, "BadRequest")
