@@ -23,7 +23,7 @@ OPEN = {
     ("GET", "/openapi/v2"),
     ("GET", "/openapi/v3"),
     ("GET", "/openapi/v3/apis/nodus.dev/v1"),
-    *((method, "/mcp") for method in ("GET", "POST", "DELETE")),
+    ("POST", "/mcp"),
 }
 """Those that need no permission: a login, what the API says of itself, and MCP, whose tools are calls of the rest."""
 

@@ -91,7 +91,7 @@ def unmatched(method: str, path: str, headers: Mapping[str, str]) -> dict[str, A
         ("GET", f"/{'x' * 8000}", 404, "NotFound", None),
         ("POST", "/healthz", 405, "MethodNotAllowed", "GET"),
         ("DELETE", "/openapi.json", 405, "MethodNotAllowed", "GET"),
-        ("PUT", "/mcp", 405, "MethodNotAllowed", "GET, POST, DELETE"),
+        ("PUT", "/mcp", 405, "MethodNotAllowed", "POST"),
         ("OPTIONS", "/apis/nodus.dev/v1/namespaces/web/agents/a", 405, "MethodNotAllowed", None),
     ],
 )
