@@ -457,3 +457,22 @@ def test_what_client_go_adds_to_any_call_is_taken(rest: Rest) -> None:
     for query in ({"timeouts": "30s"}, {"resourceVersions": "0"}, {"watch": "true"}):
         refused = rest.get("agents/x", query=query)
         assert (refused.code, refused.json["reason"]) == (400, "BadRequest")
+
+
+@every_kind
+@pytest.mark.parametrize("seen", [{"uid": "agent-1"}, {"resourceVersion": "1893456000000001"}])
+def test_what_was_seen_before_is_not_made_again(rest: Rest, plural: str, seen: dict[str, str]) -> None:
+    kind, spec = SPECS[plural]
+    body = manifest(kind, "gone", spec)
+    body["metadata"] |= seen
+    commits, texts = rest.commits, len(rest.world.payloads.objects)
+    for reply in (rest.apply(f"{plural}/gone", body), rest.post(plural, body)):
+        assert (reply.code, reply.json["reason"]) == (409, "Conflict")
+        assert "metadata.uid" in reply.json["message"]
+    if plural == "agentruns":
+        whole = {"apiVersion": API, "kind": "AgentRunList", "items": [manifest(kind, "a", spec), body]}
+        refused = rest.post(plural, whole, headers={"idempotency-key": "k"})
+        assert (refused.code, refused.json["reason"]) == (409, "Conflict")
+        assert "items[1]" in refused.json["message"]
+    assert rest.get(f"{plural}/gone").code == 404
+    assert (rest.commits, len(rest.world.payloads.objects)) == (commits, texts)

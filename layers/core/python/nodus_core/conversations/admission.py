@@ -21,6 +21,7 @@ from nodus_core.conversations.shelf import (
     Outcome,
     Shelf,
     as_text,
+    check_unseen,
     contested,
     exists,
     key_of,
@@ -184,6 +185,7 @@ class Admission:
 
         Raises `Refusal` as `admit_run` does for the run itself.
         """
+        check_unseen(manifest)
         spec = check_spec(KIND, manifest.name, manifest.spec)
         if not isinstance(spec, AgentRunSpec):
             raise TypeError(f"{manifest.kind} is not admitted as a run")

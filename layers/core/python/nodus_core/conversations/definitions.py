@@ -14,6 +14,7 @@ from nodus_core.conversations.shelf import (
     Outcome,
     Shelf,
     as_text,
+    check_unseen,
     contested,
     exists,
     key_of,
@@ -83,6 +84,7 @@ class Definitions:
                 raise exists(self.kind, manifest.name)
             if taken:
                 continue
+            check_unseen(wanted)
             try:
                 return self.make(place, wanted, promised)
             except ConditionFailed:
@@ -95,6 +97,7 @@ class Definitions:
             old = self.shelf.journal.object(key_of(place, self.kind, manifest.name))
             try:
                 if old is None:
+                    check_unseen(manifest)
                     return self.make(place, manifest, None)
                 return self.revise(old, manifest, exact=False)
             except ConditionFailed:

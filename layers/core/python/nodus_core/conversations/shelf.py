@@ -216,6 +216,18 @@ def expired(name: str) -> Refusal:
     return Refusal("PayloadExpired", message, kind="AgentRun", name=name)
 
 
+def check_unseen(manifest: Manifest) -> None:
+    """Raises `Refusal` `Conflict` for a new object whose writer has seen one: that one is gone, or is another."""
+    said = manifest.metadata
+    if said.uid is None and said.version is None:
+        return
+    message = (
+        f"{manifest.kind} {said.name!r} is to be created, and its manifest means one that was there: leave out "
+        "metadata.uid and metadata.resourceVersion to make a new one"
+    )
+    raise Refusal("Conflict", message, kind=manifest.kind, name=said.name or None)
+
+
 def exists(kind: str, name: str) -> Refusal:
     instead = (
         "or delete it first: what a run is to do cannot change"
