@@ -26,6 +26,7 @@ from nodus_core.conversations.shelf import (
     exists,
     key_of,
     named,
+    scope_of,
 )
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.own_keys import WIRES
@@ -171,7 +172,8 @@ class Admission:
         obj = versioned(run.object, now)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         objects = self.shelf.journal.objects
-        objects.admit(obj, run.conversation, run.first, now, agent=run.agent, receipt=receipt)
+        with self.shelf.making(scope_of(obj)):
+            objects.admit(obj, run.conversation, run.first, now, agent=run.agent, receipt=receipt)
         # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
         try:
             self.executions.start(obj.uid, FIRST_GENERATION)

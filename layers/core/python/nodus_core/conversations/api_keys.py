@@ -13,18 +13,17 @@ from nodus_core.access import tokens
 from nodus_core.access.door import Place
 from nodus_core.access.grant import DEFAULT_RATE, Grant, Rate
 from nodus_core.access.permissions import EVERYTHING, ROLES, SCOPES, is_permission
-from nodus_core.conversations import promises
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import Outcome, Shelf, as_text, key_of
 from nodus_core.journal.access import AccessKey, key_gone, key_row
-from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.rates import Rates, rate_gone
 from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import Cause, CorruptRow, Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import Object, ValueRef
+from nodus_core.kernel.text import Inline
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.api_key import ApiKeySpec, with_expiry
 from nodus_core.resources.manifest import Manifest, check_spec
@@ -72,20 +71,18 @@ class ApiKeys(Definitions):
             uid=uid,
             version=0,
             generation=1,
-            spec=self.shelf.payloads.put(scope, as_text(fixed)),
+            spec=Inline(""),
             created_at=now,
             status={"prefix": token[: tokens.SHOWN], "createdBy": place.caller},
             labels=said.labels or {},
-            annotations=self.shelf.noted(scope, said.annotations),
             value=ValueRef("1", digest(token)),
         )
-        now = self.shelf.clock.now()
-        obj = versioned(obj, now)
-        receipt = promises.receipt_of(promised, obj, now) if promised else None
-        row = key_row(_row(obj, wanted, spec))
-        self.shelf.journal.objects.create(obj, now, row, *more, receipt=receipt)
+        with self.shelf.making(scope):
+            notes = self.shelf.noted(scope, said.annotations)
+            obj = replace(obj, spec=self.shelf.payloads.put(scope, as_text(fixed)), annotations=notes)
+            made = self.commit(obj, manifest, promised, key_row(_row(obj, wanted, spec)), *more)
         shown = {**obj.status, "token": token} if self.shows_tokens else obj.status
-        return Outcome(replace(obj, status=shown), fixed, created=True)
+        return replace(made, object=replace(made.object, status=shown))
 
     def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """The key with other labels. `Invalid` for another spec: what was given does not grow behind its maker."""

@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +15,7 @@ from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, exist
 from nodus_core.journal.batches import MOST_AGENTS, SLICE, Staged
 from nodus_core.journal.changes import next_version
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
-from nodus_core.kernel.objects import Batch, Line, Object
+from nodus_core.kernel.objects import Batch, Line
 from nodus_core.resources.agentrun import with_moment
 from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.refusals import of_item
@@ -37,6 +36,7 @@ class Batches:
         for too many agents, `IdempotencyKeyConflict`, `Conflict` after too many lost races.
         """
         _check_names(manifests)
+        _check_agents(manifests)
         for _ in range(MOST_TRIES):
             taken = self._taken(place, manifests)
             known = self._first(place, manifests, promised)
@@ -88,12 +88,14 @@ class Batches:
             tuple(run.object.uid for run in runs),
             now,
         )
-        agents = {run.agent.key: run.agent for run in runs}
-        if len(agents) > MOST_AGENTS:
-            cause = Cause("items", f"name {len(agents)} agents, at most {MOST_AGENTS} are taken; split it")
-            raise Refusal("Invalid", f"{cause.field}: {cause.message}", causes=(cause,))
         try:
-            self._commit(batch, runs, list(agents.values()), promised, now)
+            self.admission.shelf.journal.batches.open(batch)
+        except Exception:
+            # Nothing is staged, and nobody else will: should the batch be there, it is aborted when its time is over.
+            self._forget(runs)
+            raise
+        try:
+            self._commit(batch, runs, promised, now)
         except NodusError:
             self._abandon(batch)
             raise
@@ -122,6 +124,9 @@ class Batches:
             except Refusal as refusal:
                 self._forget(runs)
                 raise of_item(number, refusal) from None
+            except Exception:
+                self._forget(runs)
+                raise
             version = next_version(version, now)
             # No execution is started with the commit: the line is due as soon as it is shown.
             waiting = replace(run.conversation, line=Line(0))
@@ -131,26 +136,24 @@ class Batches:
     def _forget(self, runs: Sequence[Admitted]) -> None:
         """Removes texts that were kept for runs which will not be."""
         for run in runs:
-            with suppress(NodusError):  # no row names them; only the space that they take would be left
-                self.admission.shelf.payloads.delete_scope(scope_of(run.object))
+            self.admission.shelf.forget(scope_of(run.object))
 
     def _commit(
         self,
         batch: Batch,
         runs: Sequence[Admitted],
-        agents: Sequence[Object],
         promised: Promise,
         now: datetime,
     ) -> None:
         batches = self.admission.shelf.journal.batches
-        batches.open(batch)
         # In the order of names: of batches that want the same ones, the first to take one meets no other behind it.
         staged = sorted(runs, key=lambda run: run.object.key.name)
         for start in range(0, len(staged), SLICE):
             part = staged[start : start + SLICE]
             batches.stage(batch, [Staged(run.object, run.conversation, run.first) for run in part])
         receipt = promises.receipt_of_all(promised, [run.object for run in runs], now)
-        batches.commit(batch, agents, receipt, self.admission.shelf.clock.now())
+        agents = {run.agent.key: run.agent for run in runs}
+        batches.commit(batch, agents.values(), receipt, self.admission.shelf.clock.now())
 
     def _abandon(self, batch: Batch) -> None:
         """Frees the names, unless the batch was committed and only the answer was lost."""
@@ -168,6 +171,14 @@ class Batches:
             log.exception("batch %s is shown by the sweeper", batch.id)
         for run in runs:
             self.admission.ask_for_kick(run.conversation)
+
+
+def _check_agents(manifests: Sequence[Manifest]) -> None:
+    """Refuses more agents than one commit can make sure of, before anything is stored."""
+    agents = {str(item.spec["agent"]) for item in manifests}
+    if len(agents) > MOST_AGENTS:
+        cause = Cause("items", f"name {len(agents)} agents, at most {MOST_AGENTS} are taken; split it")
+        raise Refusal("Invalid", f"{cause.field}: {cause.message}", causes=(cause,))
 
 
 def _check_names(manifests: Sequence[Manifest]) -> None:

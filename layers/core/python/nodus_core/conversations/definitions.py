@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodus_core.access.door import Place
@@ -27,6 +27,7 @@ from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Object
+from nodus_core.kernel.text import Inline
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.manifest import Manifest, merged
 from nodus_core.resources.selectors import selectable
@@ -171,23 +172,29 @@ class Definitions:
 
     def make(self, place: Place, manifest: Manifest, promised: Promise | None) -> Outcome:
         """One try of a new object. Raises `ConditionFailed` when the name was taken meanwhile."""
-        now = self.shelf.clock.now()
         uid, said = self.ids.fresh(self.kind.lower()), manifest.metadata
-        scope = Scope(place.org, uid)
+        scope, text = Scope(place.org, uid), as_text(manifest.spec)
         obj = Object(
             key=key_of(place, self.kind, manifest.name),
             uid=uid,
             version=0,
             generation=1,
-            spec=self.shelf.payloads.put(scope, as_text(manifest.spec)),
-            created_at=now,
+            spec=Inline(""),
+            created_at=self.shelf.clock.now(),
             status=self.begun(manifest),
             labels=said.labels or {},
-            annotations=self.shelf.noted(scope, said.annotations),
             selectable=selectable(manifest.spec),
         )
-        more, now = self.added(obj, manifest), self.shelf.clock.now()
+        more = self.added(obj, manifest)  # which may refuse it, before anything is stored
+        with self.shelf.making(scope):
+            notes = self.shelf.noted(scope, said.annotations)
+            obj = replace(obj, spec=self.shelf.payloads.put(scope, text), annotations=notes)
+            return self.commit(obj, manifest, promised, *more)
+
+    def commit(self, obj: Object, manifest: Manifest, promised: Promise | None, *more: Operation) -> Outcome:
+        """The commit that makes a new object, under its first version. Raises `Refusal`, `ConditionFailed`."""
+        now = self.shelf.clock.now()
         obj = versioned(obj, now)
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self.shelf.journal.objects.create(obj, now, *more, receipt=receipt)
-        return Outcome(obj, manifest.spec, created=True)
+        return Outcome(obj, self.shown(manifest, obj), created=True)

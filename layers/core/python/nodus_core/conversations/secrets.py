@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodus_core.access.door import Place
-from nodus_core.conversations import promises
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.promises import Promise
@@ -20,7 +19,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.store import Operation
 from nodus_core.journal.vault import ValueGone, Vault, VaultPlace
-from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
+from nodus_core.kernel.errors import Cause, Refusal, RetryableError
 from nodus_core.kernel.objects import Object, ValueRef
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.document import canonical
@@ -67,7 +66,7 @@ class Secrets(Definitions):
         """One try of a new Secret, its values first. `Invalid` without values."""
         values, said = _required(manifest), manifest.metadata
         _check_notes(manifest)
-        now, uid, journal = self.shelf.clock.now(), self.ids.fresh("secret"), self.shelf.journal
+        now, uid = self.shelf.clock.now(), self.ids.fresh("secret")
         obj = Object(
             key=key_of(place, KIND, manifest.name),
             uid=uid,
@@ -79,17 +78,16 @@ class Secrets(Definitions):
             labels=said.labels or {},
             annotations=self.shelf.noted(Scope(place.org, uid), said.annotations),
         )
-        journal.loose_values.expect(loose(obj), now)
+        self.shelf.journal.loose_values.expect(loose(obj), now)
         try:
             version = self.vault.create(vault_place(obj), values)
-            now = self.shelf.clock.now()
-            obj = versioned(replace(obj, value=ValueRef(version, _digest(obj, values))), now)
-            receipt = promises.receipt_of(promised, obj, now) if promised else None
-            journal.objects.create(obj, now, taken(obj), receipt=receipt)
-        except ConditionFailed:
+            obj = replace(obj, value=ValueRef(version, _digest(obj, values)))
+            return self.commit(obj, manifest, promised, taken(obj))
+        except RetryableError:  # it may have been made
+            raise
+        except Exception:
             self.clear(obj)
             raise
-        return Outcome(obj, {}, created=True)
 
     def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """The Secret with other labels, other values, or both; the same ones change nothing."""

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.store import Operation
-from nodus_core.kernel.errors import CorruptRow, Refusal
+from nodus_core.kernel.errors import CorruptRow, Refusal, RetryableError
 from nodus_core.kernel.objects import Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Stored, Text
 from nodus_core.resources.fields import LONGEST_NAME, is_name
@@ -29,6 +30,8 @@ MOST_TRIES = 8
 """Races that one call may lose before it answers `Conflict`."""
 
 _READERS = 16
+
+log = logging.getLogger(__name__)
 
 Texts = tuple[dict[str, Any], dict[str, str]]
 """What stands of an object in texts: its spec and its annotations."""
@@ -103,6 +106,27 @@ class Shelf:
     def noted(self, scope: Scope, annotations: Mapping[str, str] | None) -> Text | None:
         """Annotations as they stand in a row."""
         return self.payloads.put(scope, as_text(dict(annotations))) if annotations else None
+
+    @contextmanager
+    def making(self, scope: Scope) -> Iterator[None]:
+        """Around what stores a new object's texts and then makes it: what is not made leaves no texts behind.
+
+        Where it is not known whether it was made (`RetryableError`), they stay: a row may name them.
+        """
+        try:
+            yield
+        except RetryableError:
+            raise
+        except Exception:
+            self.forget(scope)
+            raise
+
+    def forget(self, scope: Scope) -> None:
+        """Removes the texts of an object that is not there. What fails here is logged and hides no other error."""
+        try:
+            self.payloads.delete_scope(scope)
+        except Exception:  # no row names them: only the space that they take is left
+            log.exception("texts of %s in %s are left over", scope.id, scope.org)
 
     def texts(self, objects: Sequence[Object]) -> list[Texts | None]:
         """Specs and annotations in the same order, None for an object that is removed meanwhile.
