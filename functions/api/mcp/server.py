@@ -1,5 +1,6 @@
 """The MCP server: tools over the API's own gate, with the credential that the connection carries."""
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ INSTRUCTIONS = (
 )
 KEPT_HEADERS = ("authorization", "nodus-org")
 """What a tool's call takes over from the connection: who calls, in which organization (NOD-526)."""
+
+MOST_RESULT = 4_000_000
+"""Bytes of a tool's result: in base64, and with what is around it, it stays below the 6 MB of a function's answer."""
+
+_TOO_LARGE = "this is too large for a tool's result; list with a smaller limit, or read it by REST"
 
 
 @dataclass
@@ -85,7 +91,7 @@ class Connection:
 
 
 def _result(answer: Mapping[str, Any]) -> types.CallToolResult:
-    body, code = answer.get("body") or "", answer["statusCode"]
+    body, code = _body(answer), answer["statusCode"]
     if code in (301, 302, 303, 307, 308):
         location = {name.lower(): value for name, value in answer["headers"].items()}["location"]
         return _said(f"It is too large for this connection. Download it, without a key, from {location}")
@@ -95,7 +101,19 @@ def _result(answer: Mapping[str, Any]) -> types.CallToolResult:
         return _said(body)
     if code >= 400:
         return _failed(f"Error ({value.get('reason')}): {value.get('message')}", value)
-    return types.CallToolResult(content=[types.TextContent(text=body)], structured_content=value)
+    # Within the answer the text is escaped once more, and all of it is in base64.
+    size = len(json.dumps(body, ensure_ascii=False).encode())
+    if size > MOST_RESULT:
+        return _failed(f"Error (PayloadTooLarge): {_TOO_LARGE}")
+    fits = size + len(body.encode()) <= MOST_RESULT
+    return types.CallToolResult(
+        content=[types.TextContent(text=body)], structured_content=value if fits else None
+    )
+
+
+def _body(answer: Mapping[str, Any]) -> str:
+    body = answer.get("body") or ""
+    return base64.b64decode(body).decode() if answer.get("isBase64Encoded") else body
 
 
 def _said(text: str) -> types.CallToolResult:

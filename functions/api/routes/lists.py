@@ -103,11 +103,16 @@ def outcome_reply(service: Service, outcome: Outcome, code: int | None = None) -
     return reply(service.reading.shown(outcome), code or (201 if outcome.created else 200), headers)
 
 
+def _bare(item: dict[str, Any]) -> dict[str, Any]:
+    metadata = {name: value for name, value in item["metadata"].items() if name != "annotations"}
+    return {name: value for name, value in {**item, "metadata": metadata}.items() if name != "spec"}
+
+
 def outcomes_reply(service: Service, outcomes: Sequence[Outcome]) -> Response[Any]:
-    """The objects that were created together; without their specs where those are more than an answer holds."""
+    """The objects that were created together; without specs and annotations where those are more than an answer holds."""
     shown = [service.reading.shown(outcome) for outcome in outcomes]
     if sum(len(json.dumps(item, default=str)) for item in shown) > MOST_REPLY:
-        shown = [{name: value for name, value in item.items() if name != "spec"} for item in shown]
+        shown = [_bare(item) for item in shown]
     headers = {"Idempotent-Replayed": "true"} if outcomes[0].replayed else {}
     kind = BY_NAME[outcomes[0].object.key.kind].list_name
     return reply({"apiVersion": API_VERSION, "kind": kind, "metadata": {}, "items": shown}, 201, headers)

@@ -1,5 +1,6 @@
 """The envelope of every object: what a client writes, and what it is shown (NOD-001, NOD-002)."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -14,6 +15,10 @@ from nodus_core.resources.metadata import Metadata, read_metadata
 from nodus_core.resources.patch import merge
 from nodus_core.resources.refusals import invalid, refusal, unknown_fields
 from nodus_core.resources.secret import sealed_digest
+
+MOST_SPEC = 3_000_000
+"""Bytes of a spec as JSON. With the longest annotations (1.5 MB where each character is escaped), labels and a status,
+an object in base64 stays below the 6 MB that a function may answer."""
 
 _FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
 
@@ -81,6 +86,7 @@ def read_manifest(body: Mapping[str, Any], kind: str, project: str, name: str | 
         raise invalid(kind, metadata.name or None, tuple(causes))
     spec = _mapping(body["spec"], "spec", kind)
     check_spec(kind, metadata.name, spec)
+    _check_size(kind, metadata.name, spec)
     return Manifest(kind, metadata, BY_NAME[kind].spec.as_stored(spec))
 
 
@@ -107,6 +113,15 @@ def check_spec(kind: str, name: str, spec: dict[str, Any]) -> BaseModel:
         return model.model_validate(spec)
     except ValidationError as error:
         raise refusal(error, model, kind, name) from None
+
+
+def _check_size(kind: str, name: str, spec: dict[str, Any]) -> None:
+    """Refuses what no answer could carry."""
+    size = len(json.dumps(spec, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MOST_SPEC:
+        message = f"has {size:,} bytes as JSON, at most {MOST_SPEC:,} are taken: an answer must hold it"
+        cause = Cause("spec", message, "FieldValueTooLong")
+        raise invalid(kind, name or None, (cause,), reason="PayloadTooLarge")
 
 
 def without_nulls(value: Any) -> Any:
