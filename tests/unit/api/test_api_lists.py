@@ -1,12 +1,15 @@
 """Lists page by page, and which objects they are about."""
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from nodus_core.access.door import Place
+from nodus_core.journal.store import Key, Page, Row
 from nodus_core.resources.manifest import Manifest, read_manifest
 from nodus_core.resources.selectors import LONGEST_LABELS, MOST_REQUIREMENTS, MOST_VALUES, read_labels
+from nodus_core.testing.memory_store import MemoryStore
 
 from tests.unit.api.rest import Rest, manifest
 
@@ -179,3 +182,40 @@ def test_field_selectors_of_namespace_and_reason(rest: Rest) -> None:
     ):
         page = rest.get("agentruns", query={"fieldSelector": selector}).json
         assert len(page["items"]) == count, selector
+
+
+class Counted(MemoryStore):
+    """A store that counts the rows of objects that are read."""
+
+    rows_read = 0
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        self.rows_read += sum(key.pk.startswith("obj#") for key in keys)
+        return super().get(keys)
+
+    def query(self, pk: str, prefix: str = "", **more: Any) -> Page:
+        page = super().query(pk, prefix, **more)
+        self.rows_read += len(page.rows) if pk.startswith("obj#") else 0
+        return page
+
+
+def test_one_object_by_its_name_is_one_read() -> None:
+    store = Counted()
+    rest = Rest(store=store)
+    for number in range(30):
+        rest.agent(f"a{number:02d}")
+    position = rest.get("agents").json["metadata"]["resourceVersion"]
+    one = {"fieldSelector": "metadata.name=a07"}
+    watch = {**one, "watch": "true", "timeoutSeconds": "0"}
+    for query, rows in ((one, 1), (watch, 1), ({**watch, "resourceVersion": position}, 2)):
+        store.rows_read = 0
+        reply = rest.get("agents", query=query)
+        assert '"name":"a07"' in reply.text
+        assert '"name":"a08"' not in reply.text
+        assert store.rows_read <= rows
+    for nobody in ("none", "A B", "", "a07,metadata.name=a08", "a07,status.phase=x"):
+        assert rest.get("agents", query={"fieldSelector": f"metadata.name={nobody}"}).json["items"] == []
+    both = {"fieldSelector": "metadata.name==a07,metadata.name!=a08", "limit": "1"}
+    listed = rest.get("agents", query=both).json
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a07"]
+    assert "continue" not in listed["metadata"]

@@ -107,8 +107,9 @@ class Happenings:
         return Told(_in_order(events))
 
     def _events(self, changes: Sequence[Change]) -> Iterator[tuple[Story, Event | None]]:
-        """The story of each name, in the order of their last changes, with what there is to tell of it."""
-        ordered = _stories(changes)
+        """The story of each name that may be meant, in the order of their last changes, with what there is to tell."""
+        name = self.selection.fields.name()
+        ordered = _stories([change for change in changes if name in (None, change.name)])
         for stories in (ordered[start : start + _READ] for start in range(0, len(ordered), _READ)):
             keys = [key_of(self.place, self.kind, story.last.name) for story in stories]
             found = self.reading.shelf.journal.objects_at(keys)

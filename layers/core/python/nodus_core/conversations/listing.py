@@ -9,11 +9,12 @@ that has happened since before the first one was read.
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.reading import Reading, Shown
+from nodus_core.conversations.shelf import key_of
 from nodus_core.journal.changes import settled
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
@@ -84,7 +85,9 @@ class Listing:
             here = Listed.from_token(after, of)
         found: list[Shown] = []
         size, last = 0, here.name
-        for scanned, shown in enumerate(self._scan(place, kind, here.name or None)):
+        name = selection.fields.name()
+        scan = self._scan(place, kind, here.name or None) if name is None else self._one(place, kind, name)
+        for scanned, shown in enumerate(scan):
             fits = len(found) < limit and scanned < MOST_SCANNED
             if fits and selection.matches(shown):
                 size += len(json.dumps(shown, default=str))
@@ -95,6 +98,11 @@ class Listing:
                 return PageOf(found, Listed(last, of, here.version).to_token(), str(here.version))
             last = shown["metadata"]["name"]
         return PageOf(found, None, str(here.version))
+
+    def _one(self, place: Place, kind: str, name: str) -> Sequence[Shown]:
+        """The one object that a selector may mean: a page is never longer, so nobody goes on behind it."""
+        obj = self.reading.shelf.journal.object(key_of(place, kind, name)) if is_name(name) else None
+        return self.reading.all_shown([obj] if obj else [])
 
     def _scan(self, place: Place, kind: str, after: str | None) -> Iterator[Shown]:
         """Objects behind a name, read in small groups: what is not needed is not read."""
