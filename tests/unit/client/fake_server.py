@@ -295,12 +295,21 @@ class FakeServer:
             return _json(200, self._store(seen, project, plural, name, _merged(thing, body)))
         if seen.headers["content-type"] != "application/apply-patch+yaml":
             raise Refusal(415, "UnsupportedMediaType", seen.headers["content-type"])
-        new = (project, plural, name) not in self.objects
-        return _json(201 if new else 200, self._store(seen, project, plural, name, body))
+        old = self.objects.get((project, plural, name))
+        if old is not None and old["spec"] != body.get("spec", {}):
+            self._check_seen(old, body)
+        stored = self._store(seen, project, plural, name, body)
+        return _json(201 if old is None else 200, stored)
 
     def _put(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
-        self._found(project, plural, name)
+        self._check_seen(self._found(project, plural, name), seen.json())
         return _json(200, self._store(seen, project, plural, name, seen.json()))
+
+    def _check_seen(self, old: dict[str, Any], body: dict[str, Any]) -> None:
+        """Refuse a writer who has seen another object, or another version of it."""
+        for field_name in ("uid", "resourceVersion"):
+            if body["metadata"].get(field_name) not in (None, old["metadata"][field_name]):
+                raise Refusal(409, "Conflict", f"{old['metadata']['name']!r} has another {field_name}")
 
     def _delete(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)

@@ -259,6 +259,42 @@ def test_replace_writes_what_exists_as_the_file_has_it(three: Cli, server: FakeS
     assert (output.code, "Error (NotFound)" in output.err) == (1, True)
 
 
+@pytest.mark.parametrize("output", ["yaml", "json"])
+@pytest.mark.parametrize("command", ["replace", "apply"])
+def test_what_was_read_is_not_written_over_what_others_changed_since(
+    three: Cli, server: FakeServer, command: str, output: str
+) -> None:
+    file = three("get", "agent/a", "-o", output).out.replace("You are a.", "You are mine.")
+    three("patch", "agent/a", "--patch", '{"spec":{"system":"You are theirs."}}')
+    late = three(command, "-f", "-", stdin=file)
+    assert (late.code, late.out) == (1, "")
+    assert late.err == "Error (Conflict): 'a' has another resourceVersion\n"
+    assert server.object("agents", "a")["spec"] == {"system": "You are theirs."}
+    again = three("get", "agent/a", "-o", output).out.replace("You are theirs.", "You are mine.")
+    assert three(command, "-f", "-", stdin=again).code == 0
+    assert server.object("agents", "a")["spec"] == {"system": "You are mine."}
+
+
+@pytest.mark.parametrize("command", ["replace", "apply"])
+def test_another_object_of_the_name_is_not_written_over(three: Cli, server: FakeServer, command: str) -> None:
+    file = json.dumps({**json.loads(agent("a", uid="another")), "spec": {"system": "x"}})
+    assert three(command, "-f", "-", stdin=file).err == "Error (Conflict): 'a' has another uid\n"
+    assert server.object("agents", "a")["spec"] == {"system": "You are a."}
+
+
+def test_what_was_read_can_be_made_again_under_another_name(three: Cli, server: FakeServer) -> None:
+    three("create", "agentrun", "x", "--agent", "a", "--prompt", "go")
+    read = json.loads(three("get", "ar/x", "-o", "json").out)
+    read["metadata"]["name"] = "y"
+    assert three("create", "-f", "-", stdin=json.dumps(read)).code == 0
+    read["metadata"]["name"] = "z"
+    listed = {"apiVersion": "nodus.dev/v1", "kind": "AgentRunList", "items": [read]}
+    assert three("create", "-f", "-", stdin=json.dumps(listed)).code == 0
+    for seen in server.asked("POST")[-2:]:
+        [sent] = seen.json().get("items") or [seen.json()]
+        assert not {"uid", "resourceVersion"} & sent["metadata"].keys()
+
+
 def test_diff_says_what_an_apply_would_change(three: Cli, server: FakeServer) -> None:
     same = three("diff", "-f", "-", stdin=agent("a"))
     assert (same.code, same.out) == (0, "")

@@ -30,7 +30,9 @@ def apply(session: Session, files: tuple[str, ...], report: Report) -> None:
 
     A file may hold several documents, separated by ---; they are applied in their order, and so are the items of a
     list. Of a folder the files *.yaml, *.yml and *.json are taken, sorted by name. Everything is read and checked
-    before the first object is sent; the first refusal ends the command.
+    before the first object is sent; the first refusal ends the command. An object whose file carries the
+    metadata.resourceVersion or metadata.uid that it was read with is changed only if it still has them (Conflict):
+    read it again, or leave them out to change it whatever others did.
 
     \b
       nodus apply -f agent.yaml
@@ -48,7 +50,8 @@ def replace(session: Session, files: tuple[str, ...], report: Report) -> None:
     """Replace objects that exist by those of YAML or JSON files.
 
     An object is written as the file has it: what the file leaves out is removed, where apply would keep it. A
-    metadata.resourceVersion in the file must be the stored one.
+    metadata.resourceVersion in the file, as `nodus get -o yaml` writes it, must be the stored one: what others have
+    changed since is not written over (Conflict). So must a metadata.uid.
 
     \b
       nodus get agent/hello-agent -o yaml > agent.yaml

@@ -14,9 +14,10 @@ from nodus.cli.kinds import Target, kind_named, kind_of
 from nodus.errors import ManifestError
 
 # Written by the server: `nodus get -o yaml` shows them, so a file made from it may carry them (NOD-484).
-_SERVER_FIELDS = frozenset(
-    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "namespace"}
-)
+_SERVER_FIELDS = frozenset({"generation", "creationTimestamp", "deletionTimestamp", "namespace"})
+# By these the server knows which object, and which version of it, the writer has seen: as with kubectl, a replace or
+# an apply that carries them is refused when it is another by now. A new object has none.
+_SEEN_FIELDS = frozenset({"uid", "resourceVersion"})
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -34,19 +35,20 @@ class Wanted:
     path: str = ""
 
 
-def read(sources: tuple[str, ...], project: str | None) -> list[Wanted]:
+def read(sources: tuple[str, ...], project: str | None, *, new: bool = False) -> list[Wanted]:
     """The objects of files, folders and standard input (``-``), in their order.
 
     Args:
         sources: names as given to ``-f``.
         project: the project of the option ``--project``, which the manifests must not contradict.
+        new: they are to be created; what only an object has that exists is left out.
 
     Raises:
         ManifestError: a text that is no manifest.
         Failure: a file that cannot be read, or nothing at all.
     """
     documents = [document for source in sources for document in _documents(source)]
-    wanted = [one for document in documents for one in _wanted(document, project)]
+    wanted = [one for document in documents for one in _wanted(document, project, new)]
     if not wanted:
         raise failures.usage(f"{', '.join(sources)}: no object in it", "NothingToApply")
     return wanted
@@ -64,17 +66,17 @@ def _documents(source: str) -> list[Document]:
     return parse(sources.content(source, MAX_BYTES + 1), "standard input" if source == "-" else source)
 
 
-def _wanted(document: Document, project: str | None) -> Iterator[Wanted]:
+def _wanted(document: Document, project: str | None, new: bool) -> Iterator[Wanted]:
     manifest = _Fields(document, document.value, "")
     kind = manifest.value.get("kind")
     if kind != "List" and not any(kind == f"{known.name}List" for known in KINDS):
-        yield _one(manifest, project)
+        yield _one(manifest, project, new)
         return
     items: Any = manifest.value.get("items") or []
     if not isinstance(items, list):
         manifest.refuse("must be a list of objects", "items")
     for index, item in enumerate(cast("list[Any]", items)):
-        yield _one(_Fields(document, item, f"items[{index}]"), project)
+        yield _one(_Fields(document, item, f"items[{index}]"), project, new)
 
 
 class _Fields:
@@ -104,7 +106,7 @@ class _Fields:
         return f"{self.path}.{name}".strip(".")
 
 
-def _one(fields: _Fields, project: str | None) -> Wanted:
+def _one(fields: _Fields, project: str | None, new: bool) -> Wanted:
     version = fields.value.get("apiVersion")
     if version != API_VERSION:
         fields.refuse(f"must be {API_VERSION}" + (f", not {version!r}" if version else ""), "apiVersion")
@@ -116,7 +118,8 @@ def _one(fields: _Fields, project: str | None) -> Wanted:
     own_project = metadata.value.get("namespace")
     if own_project and project and own_project != project:
         metadata.refuse(f"is {own_project!r}, but --project says {project!r}", "namespace")
-    kept = {key: value for key, value in metadata.value.items() if key not in _SERVER_FIELDS} | {"name": name}
+    left_out = _SERVER_FIELDS | _SEEN_FIELDS if new else _SERVER_FIELDS
+    kept = {key: value for key, value in metadata.value.items() if key not in left_out} | {"name": name}
     sent = {key: value for key, value in fields.value.items() if key != "status"} | {"metadata": kept}
     return Wanted(Target(kind, name), own_project, sent, fields.document, fields.path)
 

@@ -35,7 +35,7 @@ def create(ctx: click.Context, files: tuple[str, ...], report: Report) -> None:
         raise usage("create what? Give -f FILE, or a kind: " + ", ".join(create.list_commands(ctx)))
 
     session = ctx.ensure_object(Session)
-    parts = batches.parts(manifests.read(files, session.project), session.project)
+    parts = batches.parts(manifests.read(files, session.project, new=True), session.project)
     sending.in_parts(parts, lambda part: _create(session, part, report), "created", report)
 
 
