@@ -131,7 +131,7 @@ class FakeServer:
         self.outcomes: dict[str, Outcome] = {}
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
-        self.when_seen: Callable[[Seen], None] = lambda _: None
+        self.when_seen: Callable[[Seen], object] = lambda _: None
         self.documents: dict[str, dict[str, Any]] = {"/version": {"gitVersion": "v0.1.0-fake"}}
         self.changes: list[tuple[int, str, tuple[str, str], dict[str, Any]]] = []
         self.page_size = 500
@@ -198,7 +198,8 @@ class FakeServer:
             match[3] and unquote(match[3]),
             match[4],
         )
-        if _kinds.find(plural).namespaced is not bool(match[1]):
+        kind = _kinds.find(plural)
+        if kind is None or kind.namespaced is not bool(match[1]):
             raise Refusal(404, "NotFound", f"no such path {seen.path}")
         if name is None:
             return (
@@ -387,12 +388,12 @@ class FakeServer:
             for field in ("labels", "annotations")
             if body["metadata"].get(field) is not None
         }
-        before = {} if thing is None else thing["metadata"]
+        before: dict[str, Any] = {} if thing is None else thing["metadata"]
         if thing is not None and thing["spec"] == spec and all(before.get(f) == words[f] for f in words):
             return self._shown(thing)
-        fresh = {"uid": uuid.uuid4().hex, "generation": 0, "creationTimestamp": _now()}
+        fresh: dict[str, Any] = {"uid": uuid.uuid4().hex, "generation": 0, "creationTimestamp": _now()}
         place = {"namespace": project} if project else {}
-        metadata = {"name": name} | place | (dict(before) or fresh) | words
+        metadata: dict[str, Any] = {"name": name} | place | (dict(before) or fresh) | words
         metadata |= {"resourceVersion": str(self._version + 1), "generation": metadata["generation"] + 1}
         stored = {"apiVersion": "nodus.dev/v1", "kind": kind, "metadata": metadata, "spec": spec}
         if seen.query.get("dryRun"):
@@ -500,8 +501,7 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 server.seen.append(seen)
                 server.when_seen(seen)
                 fault = server.fault_for(seen)
-                done = fault is None or fault.lost
-                answer = server.answer(seen) if done else self.faulty(fault)
+                answer = server.answer(seen) if fault is None or fault.lost else self.faulty(fault)
             if fault is not None and fault.lost:
                 self.close_connection = True
                 return

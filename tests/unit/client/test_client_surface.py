@@ -185,7 +185,9 @@ def test_the_page_of_the_command_line_is_current() -> None:
 
 def commands(group: click.Group, prefix: str = "nodus") -> list[tuple[str, click.Command]]:
     ctx = click.Context(group)
-    own = [(f"{prefix} {name}", group.get_command(ctx, name)) for name in group.list_commands(ctx)]
+    listed = [(f"{prefix} {name}", group.get_command(ctx, name)) for name in group.list_commands(ctx)]
+    own = [(name, command) for name, command in listed if command is not None]
+    assert len(own) == len(listed)
     return own + [found for name, c in own if isinstance(c, click.Group) for found in commands(c, name)]
 
 

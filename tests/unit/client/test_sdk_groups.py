@@ -39,12 +39,12 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def handle(client: Any) -> Any:
-    kind = nodus.AgentGroup if isinstance(client, nodus.Client) else nodus.AsyncAgentGroup
+    kind: Any = nodus.AgentGroup if isinstance(client, nodus.Client) else nodus.AsyncAgentGroup
     return kind.from_name("g", client=client)
 
 
 def made(client: Any, **arguments: Any) -> Any:
-    kind = nodus.AgentGroup if isinstance(client, nodus.Client) else nodus.AsyncAgentGroup
+    kind: Any = nodus.AgentGroup if isinstance(client, nodus.Client) else nodus.AsyncAgentGroup
     return kind.create("g", client=client, **arguments)
 
 
@@ -134,7 +134,7 @@ def test_a_sandbox_as_it_is_created(play: Play) -> None:
     player = play([stored, stored, stored, refusal(404, "NotFound")])
 
     def create(client: Any) -> Any:
-        kind = nodus.Sandbox if isinstance(client, nodus.Client) else nodus.AsyncSandbox
+        kind: Any = nodus.Sandbox if isinstance(client, nodus.Client) else nodus.AsyncSandbox
         return kind.create(
             "dev",
             client=client,
