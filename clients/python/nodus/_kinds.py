@@ -21,6 +21,8 @@ class Kind(NamedTuple):
     """Whether its objects belong to a project; the others belong to the organization."""
     costly: bool = False
     """Whether an object does paid work by being there: one that was deleted is not to be made again unasked."""
+    shows_once: bool = False
+    """Whether only the answer that makes an object shows all of it: the same call again would not bring that back."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ ENDPOINT = Kind("Endpoint", "endpoint", "endpoints", costly=True)
 CONNECTION = Kind("Connection", "connection", "connections")
 ORGANIZATION = Kind("Organization", "organization", "organizations", namespaced=False)
 PROJECT = Kind("Project", "project", "projects", namespaced=False)
-API_KEY = Kind("ApiKey", "apikey", "apikeys", namespaced=False)
+API_KEY = Kind("ApiKey", "apikey", "apikeys", namespaced=False, shows_once=True)
 
 KINDS = (
     AGENT,

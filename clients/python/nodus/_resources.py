@@ -12,7 +12,7 @@ from nodus._record import Record
 from nodus._transport import APPLY_PATCH, MERGE_PATCH, Call, Reply, Transport
 from nodus._waiting import waiting
 from nodus._watch import Event, Snapshot, Watch
-from nodus.errors import ConditionMissedError, NodusError, NotFoundError
+from nodus.errors import ConditionMissedError, NodusError, NotFoundError, OutcomeUnknownError
 
 if TYPE_CHECKING:
     from nodus._client import AnyClient
@@ -77,6 +77,10 @@ class ResourceFlows:
             labels: words to select it by.
             annotations: other words to keep with it.
             dry_run: have it checked, and store nothing.
+
+        Raises:
+            OutcomeUnknownError: the answer was lost, and with it the token of a key; of other kinds it is asked for
+                again.
         """
         metadata: dict[str, Any] = {"name": name}
         if labels is not None:
@@ -85,8 +89,9 @@ class ResourceFlows:
             metadata["annotations"] = dict(annotations)
         body = self._whole({"metadata": metadata, "spec": dict(spec)})
         # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16).
-        call = Call("POST", self.path(), query=dry(dry_run), body=body, repeatable=True)
-        return (yield from self._record(call))
+        repeatable = not self.kind.shows_once
+        call = Call("POST", self.path(), query=dry(dry_run), body=body, repeatable=repeatable)
+        return Record((yield from self._making(call, name)).json())
 
     @operation
     def update(self, manifest: Manifest, *, dry_run: bool = False) -> Flow[Record]:
@@ -117,16 +122,14 @@ class ResourceFlows:
             OutcomeUnknownError: the answer was lost, and sending it again could do more than sending it once.
         """
         body = self._whole(manifest)
+        name = _name_of(body)
+        # An apply states the outcome; but one that was deleted in between would be made, and paid for, again.
+        repeatable = not (self.kind.costly or self.kind.shows_once)
+        query = dry(dry_run)
         call = Call(
-            "PATCH",
-            self.path(_name_of(body)),
-            query=dry(dry_run),
-            body=body,
-            content_type=APPLY_PATCH,
-            # An apply states the outcome; but one that was deleted in between would be made, and paid for, again.
-            repeatable=not self.kind.costly,
+            "PATCH", self.path(name), query=query, body=body, content_type=APPLY_PATCH, repeatable=repeatable
         )
-        reply = yield from self._send(call)
+        reply = yield from self._making(call, name)
         return Applied(Record(reply.json()), created=reply.code == 201)
 
     @operation
@@ -309,6 +312,17 @@ class ResourceFlows:
 
     def _send(self, call: Call, within: float | None = None) -> Flow[Reply]:
         return self._transport.send(call, within=within)
+
+    def _making(self, call: Call, name: str) -> Flow[Reply]:
+        """Send what may make an object."""
+        try:
+            return (yield from self._send(call))
+        except OutcomeUnknownError as error:
+            if not self.kind.shows_once:
+                raise
+            it = f"{self.kind.word}/{name}"
+            lost = f"if it has made {it}, the token is lost with the answer: delete {it} and make it again"
+            raise OutcomeUnknownError(f"{error.message}; {lost}") from error
 
     def _record(self, call: Call, within: float | None = None) -> Flow[Record]:
         return Record((yield from self._send(call, within)).json())

@@ -22,6 +22,7 @@ from nodus import _kinds
 from tests.unit.client.fake_runs import Outcome, Run
 
 TOKEN = "key-of-the-fake"
+TOKEN_OF_NEW_KEYS = "nodus_1_shown_once"
 KINDS = {kind.plural: kind.name for kind in _kinds.KINDS}
 PREFIX = re.compile(
     rf"/apis/nodus\.dev/v1/(?:namespaces/([^/]+)/)?({'|'.join(KINDS)})(?:/([^/]+)(?:/([a-z-]+))?)?$"
@@ -404,6 +405,8 @@ class FakeServer:
             outcome = self.outcomes.get(name) or self.outcomes.get(spec["input"]) or Outcome()
             self.runs[project, name] = Run(outcome, pace=self.pace)
         self._changed("MODIFIED" if thing else "ADDED", project, plural, stored)
+        if kind == "ApiKey" and thing is None:
+            return stored | {"status": {"prefix": "nodus_1", "token": TOKEN_OF_NEW_KEYS}}
         return self._shown(stored)
 
     def _changed(self, word: str, project: str, plural: str, thing: dict[str, Any]) -> None:
@@ -429,7 +432,7 @@ class FakeServer:
 
     def _shown(self, thing: dict[str, Any]) -> dict[str, Any]:
         if thing["kind"] == "ApiKey":
-            return {"status": {"prefix": "nodus_1", "token": "nodus_1_shown_once"}} | thing
+            return {"status": {"prefix": "nodus_1"}} | thing
         if thing["kind"] not in {"AgentRun", "Budget", "Secret"}:
             return thing
         if thing["kind"] == "Budget":

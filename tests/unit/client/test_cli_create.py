@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.client.conftest import Cli
-from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.fake_server import TOKEN_OF_NEW_KEYS, FakeServer, Fault
 
 CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     (
@@ -105,3 +105,49 @@ def test_a_key_is_shown_when_it_is_made(cli: Cli, server: FakeServer) -> None:
     token = cli("create", "apikey", "r", "--permission", "agentruns:read", "-o", "jsonpath={.status.token}")
     assert token.out == "nodus_1_shown_once"
     assert server.object("apikeys", "r", "")["spec"]["projects"] == ["*"]
+
+
+KEY = """\
+apiVersion: nodus.dev/v1
+kind: ApiKey
+metadata: {name: ci}
+spec: {role: editor, projects: ["*"]}
+"""
+
+
+@pytest.mark.parametrize("command", ["apply", "create"])
+def test_a_key_from_a_file_is_shown_when_it_is_made(cli: Cli, server: FakeServer, command: str) -> None:
+    other = KEY.replace("name: ci", "name: cd")
+    made = cli(command, "-f", "-", stdin=f"{KEY}---\n{other}")
+    token = TOKEN_OF_NEW_KEYS
+    assert made == (0, f"apikey/ci created\n{token}\napikey/cd created\n{token}\n", "")
+    assert cli("apply", "-f", "-", stdin=KEY).out == "apikey/ci unchanged\n"
+    assert token not in cli("get", "apikeys", "-o", "yaml").out
+
+
+@pytest.mark.parametrize("command", [("apply", "-f", "-"), ("create", "-f", "-"), ("create", "apikey", "ci")])
+def test_a_key_whose_token_is_not_in_the_output_shows_it_beside(
+    cli: Cli, server: FakeServer, command: tuple[str, ...]
+) -> None:
+    options = () if "-f" in command else ("--role", "editor")
+    made = cli(*command, *options, "-o", "name", stdin=KEY)
+    assert (made.code, made.out) == (0, "apikey/ci\n")
+    assert made.err == f"apikey/ci token, shown now and never again: {TOKEN_OF_NEW_KEYS}\n"
+
+
+def test_a_key_that_is_only_checked_has_no_token(cli: Cli, server: FakeServer) -> None:
+    for mode in ("client", "server"):
+        assert TOKEN_OF_NEW_KEYS not in str(cli("create", "-f", "-", f"--dry-run={mode}", stdin=KEY))
+
+
+@pytest.mark.parametrize("command", [("apply", "-f", "-"), ("create", "-f", "-"), ("create", "apikey", "ci")])
+def test_a_key_whose_answer_was_lost_is_not_asked_for_again(
+    cli: Cli, server: FakeServer, command: tuple[str, ...]
+) -> None:
+    server.faults.append(Fault("(POST|PATCH) .*apikeys", lost=True))
+    options = () if "-f" in command else ("--role", "editor")
+    lost = cli(*command, *options, stdin=KEY)
+    assert (lost.code, lost.out) == (1, "")
+    assert "Error (OutcomeUnknown)" in lost.err
+    assert "delete apikey/ci and make it again" in lost.err
+    assert len(server.asked("(POST|PATCH) .*apikeys")) == 1

@@ -47,6 +47,7 @@ CALLS: dict[str, tuple[str, str, Act]] = {
     "patch": ("PATCH", "/agents/a", lambda client: client.agents.patch("a", {})),
     "delete": ("DELETE", "/agents/a", lambda client: client.agents.delete("a")),
     "apply a run": ("PATCH", "/agentruns/a", lambda client: client.agentruns.apply(AGENT)),
+    "apply a group": ("PATCH", "/agentgroups/a", lambda client: client.agentgroups.apply(AGENT)),
     "update at a version": (
         "PUT",
         "/agents/a",
@@ -84,6 +85,26 @@ def test_a_lost_answer_is_asked_for_again_where_that_does_no_harm(
     with pytest.raises((errors.OutcomeUnknownError, errors.ServerError)):
         player.result(CALLS[name][2])
     assert len(player.wire.seen) == 1
+
+
+@pytest.mark.parametrize("failed", [LOST, answer(b"bad gateway", 502)])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda client: client.apikeys.create("ci", {"role": "viewer"}),
+        lambda client: client.apikeys.apply({"metadata": {"name": "ci"}, "spec": {"role": "viewer"}}),
+    ],
+)
+def test_a_key_is_not_made_again_unasked_since_its_token_would_be_missing(
+    play: Play, act: Act, failed: Played
+) -> None:
+    player = play([failed, thing()])
+    with pytest.raises((errors.OutcomeUnknownError, errors.ServerError)) as caught:
+        player.result(act)
+    assert len(player.wire.seen) == 1
+    if failed is LOST:
+        assert "apikey/ci" in caught.value.message
+        assert str(caught.value) == caught.value.message
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -32,7 +32,8 @@ def apply(session: Session, files: tuple[str, ...], report: Report) -> None:
     list. Of a folder the files *.yaml, *.yml and *.json are taken, sorted by name. Everything is read and checked
     before the first object is sent; the first refusal ends the command. An object whose file carries the
     metadata.resourceVersion or metadata.uid that it was read with is changed only if it still has them (Conflict):
-    read it again, or leave them out to change it whatever others did.
+    read it again, or leave them out to change it whatever others did. The token of an ApiKey is printed when the key
+    is made, and never again.
 
     \b
       nodus apply -f agent.yaml

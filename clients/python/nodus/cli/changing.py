@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from nodus.cli import failures, formats, printing, text
+from nodus.cli import columns, failures, formats, printing, text
 from nodus.cli.failures import Failure
 from nodus.cli.formats import Format
 from nodus.cli.kinds import Target
@@ -29,17 +29,22 @@ class Report:
     def __init__(self, output: Format | None, mode: Mode) -> None:
         self.sends = mode != "client"
         self.dry_run = mode == "server"
-        self.speaks = output is None
         self._output = output
         self._mark = _MARKS[mode]
         self._things: list[dict[str, Any]] = []
 
     def say(self, target: Target, word: str, thing: dict[str, Any]) -> None:
-        """One object and what was done."""
+        """One object and what was done; with the token of a key that was made, which is shown now or never."""
+        token = columns.pick(thing, "status.token") if target.kind.shows_once else None
         if self._output is None:
             click.echo(f"{text.line(target)} {word}{self._mark}")
+            if token:
+                click.echo(text.line(token))
         elif self._output.word == "name":
             click.echo(text.line(target))
+            if token:
+                shown = f"{text.line(target)} token, shown now and never again: {text.line(token)}"
+                click.echo(shown, err=True)
         else:
             self._things.append(thing)
 

@@ -21,7 +21,8 @@ def create(ctx: click.Context, files: tuple[str, ...], report: Report) -> None:
     """Create objects from files or from options.
 
     A name that is taken is refused. The runs of an AgentRunList, 100 at most, are created together: all of them, or
-    none where one is refused. Every other object is created by itself, in the order of the files.
+    none where one is refused. Every other object is created by itself, in the order of the files. The token of an
+    ApiKey is printed now and never again.
 
     \b
       nodus create -f runs.yaml

@@ -20,8 +20,8 @@ def money_option(option: str, what: str) -> Callable[[F], F]:
     return click.option(option, metavar="USD", help=what)
 
 
-def make(session: Session, kind: Kind, name: str, spec: dict[str, Any], report: Report) -> dict[str, Any]:
-    """Create one object; what is shown of it."""
+def make(session: Session, kind: Kind, name: str, spec: dict[str, Any], report: Report) -> None:
+    """Create one object, and say so."""
     if not report.sends:
         thing: dict[str, Any] = {
             "apiVersion": API_VERSION,
@@ -32,7 +32,6 @@ def make(session: Session, kind: Kind, name: str, spec: dict[str, Any], report: 
     else:
         thing = session.resource(kind).create(name, spec, dry_run=report.dry_run).to_dict()
     report.say(Target(kind, name), "created", thing)
-    return thing
 
 
 def given(**fields: Any) -> dict[str, Any]:

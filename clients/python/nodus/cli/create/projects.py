@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nodus._kinds import API_KEY, BUDGET, PROJECT, SECRET
-from nodus.cli import changing, columns, text, values
+from nodus.cli import changing, values
 from nodus.cli.changing import Report
 from nodus.cli.create.making import given, make
 from nodus.cli.failures import usage
@@ -111,7 +111,4 @@ def apikey(
     if (role is None) is (not permissions):
         raise usage("give --role or --permission, one of them")
     spec = given(role=role, permissions=[*permissions] or None, projects=[*projects] or ["*"], ttl=ttl)
-    made = make(session, API_KEY, name, spec, report)
-    token = columns.pick(made, "status.token")
-    if token and report.speaks:
-        click.echo(text.line(token))
+    make(session, API_KEY, name, spec, report)
