@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 import yaml
+from nodus_core.access.door import Door
+from nodus_core.access.limits import Limits
+from nodus_core.conversations.directory import Directory
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.journal.access import Access
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.rates import Rates
+from nodus_core.kernel.errors import Refusal
+from nodus_core.testing.clock import CountingIds, FakeClock
+from nodus_core.testing.memory_payloads import MemoryPayloads
+from nodus_core.testing.memory_store import MemoryStore
 
 from tests.unit.client.conftest import Cli
-from tests.unit.client.fake_server import TOKEN, FakeServer, Fault
+from tests.unit.client.fake_server import TOKEN, FakeServer, Fault, status_of
 
 WORK = {"server": "https://nodus.example.com", "org": "acme", "project": "web", "token": "key-of-work"}
 LOCAL = {
@@ -184,10 +195,36 @@ def test_whoami_names_the_key_and_what_it_may(
     )
 
 
-def test_whoami_of_a_key_that_may_not_read_keys(cli: Cli, server: FakeServer) -> None:
-    server.faults.append(Fault("GET .*/apikeys", status=403, reason="Forbidden"))
+def refused(projects: list[str], org: str | None) -> bytes:
+    """What the server says to one who asks for keys with a key that may read agents only."""
+    journal = Journal(MemoryStore(), ids := CountingIds())
+    directory = Directory.over(Shelf(journal, MemoryPayloads(), FakeClock()), ids)
+    directory.create_organization("acme")
+    directory.create_project("acme", "web")
+    permissions = ["agents:read"] if projects == ["*"] else ["*"]
+    token = directory.create_key("acme", "k", projects, permissions)
+    limits = Limits(Rates(journal.writer), FakeClock())
+    door = Door(Access(journal.writer), FakeClock(), limits)
+    with pytest.raises(Refusal) as caught:
+        door.enter_organization(door.caller(f"Bearer {token}", org), "apikeys:read")
+    return json.dumps(status_of(403, "Forbidden", str(caught.value))).encode()
+
+
+@pytest.mark.parametrize("projects", [["*"], ["web"]])
+def test_whoami_of_a_key_that_may_not_read_keys(cli: Cli, server: FakeServer, projects: list[str]) -> None:
+    server.faults.append(Fault("GET .*/apikeys", status=403, body=refused(projects, "acme")))
     lines = cli("whoami", "--org", "default").out.splitlines()
     assert lines[1:] == ["Organization: default", "Project:      default", f"Key:          {TOKEN[:12]}…"]
+
+
+@pytest.mark.parametrize(
+    "body", [refused(["*"], "rival"), refused(["web"], "rival"), b'{"message":"Forbidden"}']
+)
+def test_whoami_of_a_key_that_is_refused_says_so(cli: Cli, server: FakeServer, body: bytes) -> None:
+    server.faults.append(Fault("GET .*/apikeys", status=403, body=body))
+    output = cli("whoami", "--org", "rival")
+    assert (output.code, output.out) == (1, "")
+    assert output.err == f"Error (Forbidden): {json.loads(body)['message']}\n"
 
 
 def test_whoami_of_a_key_that_is_not_known(

@@ -13,6 +13,9 @@ from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import ForbiddenError
 
 PREFIX_CHARACTERS = 12  # of a token; an ApiKey shows them as `status.prefix`
+# What the server says to a key that it takes, and that may not read keys. Any other refusal (of the organization, by
+# a gateway) is told: such a key is not fine.
+_MAY_NOT_READ_KEYS = (f"permission {API_KEY.plural}:read", "key is for single projects")
 
 
 @click.command(cls=Command)
@@ -20,8 +23,8 @@ PREFIX_CHARACTERS = 12  # of a token; an ApiKey shows them as `status.prefix`
 def whoami(session: Session) -> None:
     """Say with which key one calls, and where.
 
-    The server is asked, so a key that it does not take is refused. A key that may not read keys is known by its
-    beginning only.
+    The server is asked, so a key or an organization that it does not take is refused. A key that may not read keys is
+    known by its beginning only.
 
     \b
       nodus whoami
@@ -30,8 +33,10 @@ def whoami(session: Session) -> None:
     prefix = settings.token[:PREFIX_CHARACTERS]
     try:
         keys = [key.to_dict() for key in session.client.apikeys.list()]
-    except ForbiddenError:
-        keys = []  # the key is good, and may not read keys
+    except ForbiddenError as error:
+        if not any(words in error.message for words in _MAY_NOT_READ_KEYS):
+            raise
+        keys = []
     mine = next((key for key in keys if columns.pick(key, "status.prefix") == prefix), None)
     stored = _config.load()
     rows = {
