@@ -62,9 +62,10 @@ class ResourceFlows:
     @operation
     def create(
         self,
-        name: str,
+        name: str | None,
         spec: Mapping[str, Any],
         *,
+        generate_name: str | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         dry_run: bool = False,
@@ -72,8 +73,9 @@ class ResourceFlows:
         """Create an object; a name that is taken raises ``AlreadyExistsError``.
 
         Args:
-            name: its name.
+            name: its name; ``None``: the server makes one of ``generate_name``.
             spec: what it shall be.
+            generate_name: the beginning of such a name, for example ``nightly-``.
             labels: words to select it by.
             annotations: other words to keep with it.
             dry_run: have it checked, and store nothing.
@@ -82,16 +84,19 @@ class ResourceFlows:
             OutcomeUnknownError: the answer was lost, and with it the token of a key; of other kinds it is asked for
                 again.
         """
-        metadata: dict[str, Any] = {"name": name}
+        if bool(name) is bool(generate_name):
+            raise NodusError(f"a {self.kind.word} has a name or generate_name, one of them", reason="Invalid")
+        metadata: dict[str, Any] = {"name": name} if name else {"generateName": generate_name}
         if labels is not None:
             metadata["labels"] = dict(labels)
         if annotations is not None:
             metadata["annotations"] = dict(annotations)
         body = self._whole({"metadata": metadata, "spec": dict(spec)})
-        # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16).
+        # The server keeps the call's key: sent again after a lost answer, it gives the first outcome (FLD-16), and so
+        # the name that was made.
         repeatable = not self.kind.shows_once
         call = Call("POST", self.path(), query=dry(dry_run), body=body, repeatable=repeatable)
-        return Record((yield from self._making(call, name)).json())
+        return Record((yield from self._making(call, str(name or generate_name))).json())
 
     @operation
     def update(self, manifest: Manifest, *, dry_run: bool = False) -> Flow[Record]:
@@ -139,9 +144,29 @@ class ResourceFlows:
         return (yield from self._record(call))
 
     @operation
-    def delete(self, name: str, *, dry_run: bool = False) -> Flow[Record]:
-        """Delete an object; what comes back is the object that is going, or a ``Status`` of success."""
-        return (yield from self._record(Call("DELETE", self.path(name), query=dry(dry_run))))
+    def delete(
+        self,
+        name: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        dry_run: bool = False,
+    ) -> Flow[Record]:
+        """Delete an object; what comes back is the object that is going, or a ``Status`` of success.
+
+        Args:
+            name: its name.
+            uid: only the object with this ``metadata.uid``, and not another that was made under its name since.
+            resource_version: only if nobody has changed it since this ``metadata.resourceVersion``.
+            dry_run: have it checked, and delete nothing.
+
+        Raises:
+            ConflictError: it is another object, or another version of it, by now.
+        """
+        given = {"uid": uid, "resourceVersion": resource_version}
+        meant = {field: value for field, value in given.items() if value is not None}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": meant} if meant else None
+        return (yield from self._record(Call("DELETE", self.path(name), query=dry(dry_run), body=body)))
 
     @stream
     def pages(

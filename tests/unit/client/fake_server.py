@@ -139,6 +139,7 @@ class FakeServer:
         self.pace = 1
         self.lock = threading.RLock()
         self._version = 100
+        self._generated = 0
         self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
@@ -251,13 +252,23 @@ class FakeServer:
                 )
             return Answer(201, first, headers={"Idempotent-Replayed": "true"})
         if body["kind"] == "AgentRunList":
-            made = self._together(seen, project, plural, body["items"])
+            made = self._together(seen, project, plural, [self._named(item) for item in body["items"]])
         else:
-            self._check_free(project, plural, body["metadata"]["name"])
-            made = _json(201, self._store(seen, project, plural, body["metadata"]["name"], body))
+            wanted = self._named(body)
+            name = wanted["metadata"]["name"]
+            self._check_free(project, plural, name)
+            made = _json(201, self._store(seen, project, plural, name, wanted))
         if key[1]:
             self.promises[key] = (body, made.body)
         return made
+
+    def _named(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The object under its name, or under one that is made of its `generateName`."""
+        metadata = body["metadata"]
+        if metadata.get("name") or not metadata.get("generateName"):
+            return body
+        self._generated += 1
+        return body | {"metadata": {"name": f"{metadata['generateName']}{self._generated:05}"}}
 
     def _check_free(self, project: str, plural: str, name: str) -> None:
         if (project, plural, name) in self.objects:
@@ -315,6 +326,9 @@ class FakeServer:
 
     def _delete(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         thing = self._found(project, plural, name)
+        wanted = seen.json().get("preconditions", {}) if seen.body else {}
+        if any(thing["metadata"][field_name] != value for field_name, value in wanted.items()):
+            raise Refusal(409, "Conflict", f"{plural} {name!r} is not the one of the preconditions")
         if seen.query.get("dryRun"):
             return _json(200, self._shown(thing))
         if plural != "agentruns":

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.unit.client.conftest import Cli
-from tests.unit.client.fake_server import FakeServer, Fault
+from tests.unit.client.fake_server import FakeServer, Fault, Seen
 from tests.unit.client.manifests import NEX_04, NEX_07
 
 
@@ -136,6 +136,23 @@ def test_delete_deletes_what_is_chosen(
     assert (output.code, output.err) == (0, "")
     assert names(server) == left
     assert sorted(output.out.split("\n")[:-1]) == [f"agent/{n} deleted" for n in "abc" if n not in left]
+
+
+@pytest.mark.parametrize("words", [("-l", "team=web"), ("--field-selector", "metadata.name=a"), ("--all",)])
+def test_only_the_objects_that_were_selected_are_deleted(
+    three: Cli, server: FakeServer, words: tuple[str, ...]
+) -> None:
+    """One that is made again under the name between the list and the delete was not selected."""
+
+    def remake(seen: Seen) -> None:
+        if seen.method == "DELETE":
+            server.object("agents", "a")["metadata"]["uid"] = "another"
+
+    server.when_seen = remake
+    output = three("delete", "agents", *words)
+    assert (output.code, "a" in names(server)) == (1, True)
+    assert output.err == "Error (Conflict): agents 'a' is not the one of the preconditions\n"
+    assert three("delete", "agent/a").code == 0, "what is named is deleted, whichever it is"
 
 
 def test_delete_of_what_files_describe(three: Cli, server: FakeServer) -> None:
@@ -316,6 +333,42 @@ def test_create_from_a_file_does_not_change_what_exists(three: Cli, server: Fake
     assert (output.code, output.out) == (1, "agent/d created\n")
     assert "Error (AlreadyExists)" in output.err
     assert server.object("agents", "d")["metadata"]["labels"] == {"team": "ops"}
+
+
+def test_create_makes_names_where_a_file_asks_for_them(three: Cli, server: FakeServer) -> None:
+    run = {"apiVersion": "nodus.dev/v1", "kind": "AgentRun", "metadata": {"generateName": "more-"}}
+    run |= {"spec": {"agent": "a", "input": "go"}}
+    runs = {"apiVersion": "nodus.dev/v1", "kind": "AgentRunList", "items": [run, run]}
+    made = three("create", "-f", "-", stdin=json.dumps(run) + "\n---\n" + json.dumps(runs))
+    assert made == (0, "".join(f"agentrun/more-0000{n} created\n" for n in (1, 2, 3)), "")
+    assert three("create", "-f", "-", "-o", "name", stdin=json.dumps(run)).out == "agentrun/more-00004\n"
+    tried = three("create", "-f", "-", "--dry-run=client", stdin=json.dumps(run))
+    assert tried.out == "agentrun/more- created (dry run)\n"
+    run["metadata"] |= {"name": "x"}
+    assert three("create", "-f", "-", stdin=json.dumps(run)).out == "agentrun/x created\n"
+
+
+def test_a_name_that_is_made_by_a_create_whose_answer_was_lost_is_made_once(
+    three: Cli, server: FakeServer
+) -> None:
+    server.faults.append(Fault("POST", lost=True))
+    agent_ = json.dumps({**json.loads(agent("x")), "metadata": {"generateName": "more-"}})
+    assert three("create", "-f", "-", stdin=agent_).out == "agent/more-00001 created\n"
+    assert names(server) == ["a", "b", "c", "more-00001"]
+
+
+@pytest.mark.parametrize("command", ["apply", "replace", "diff", "delete", "get"])
+def test_what_finds_an_object_by_its_name_makes_none(three: Cli, server: FakeServer, command: str) -> None:
+    asked = len(server.seen)
+    agent_ = json.dumps({**json.loads(agent("x")), "metadata": {"generateName": "more-"}})
+    output = three(command, "-f", "-", stdin=agent_)
+    assert (output.code, output.out, len(server.seen)) == (1, "", asked)
+    assert "metadata.name: is required: generateName is for `nodus create -f` only" in output.err
+
+
+def test_the_beginning_of_a_name_is_a_text(three: Cli) -> None:
+    agent_ = json.dumps({**json.loads(agent("x")), "metadata": {"generateName": 7}})
+    assert "metadata.generateName: must be a text: write '7'" in three("create", "-f", "-", stdin=agent_).err
 
 
 def test_waiting_for_several(three: Cli, server: FakeServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -85,6 +86,50 @@ def test_a_lost_answer_is_asked_for_again_where_that_does_no_harm(
     with pytest.raises((errors.OutcomeUnknownError, errors.ServerError)):
         player.result(CALLS[name][2])
     assert len(player.wire.seen) == 1
+
+
+def test_a_create_leaves_the_name_to_the_server(play: Play) -> None:
+    player = play([LOST, thing()])
+    player.result(lambda client: client.agents.create(None, {}, generate_name="more-", labels={"a": "b"}))
+    sent = [json.loads(request.content or b"") for request in player.wire.seen]
+    assert sent[0]["metadata"] == {"generateName": "more-", "labels": {"a": "b"}}
+    assert (len(sent), len(keys(player))) == (2, 1)
+
+
+@pytest.mark.parametrize(("name", "generate_name"), [(None, None), ("a", "a-"), ("", None), (None, "")])
+def test_a_create_has_a_name_or_the_beginning_of_one(
+    play: Play, name: str | None, generate_name: str | None
+) -> None:
+    player = play([thing()])
+    with pytest.raises(errors.NodusError, match="name or generate_name") as caught:
+        player.result(lambda client: client.agents.create(name, {}, generate_name=generate_name))
+    assert (caught.value.reason, player.wire.seen) == ("Invalid", [])
+
+
+@pytest.mark.parametrize(
+    ("given", "preconditions"),
+    [
+        ({}, None),
+        ({"uid": "u"}, {"uid": "u"}),
+        ({"resource_version": "7"}, {"resourceVersion": "7"}),
+        ({"uid": "u", "resource_version": "7"}, {"uid": "u", "resourceVersion": "7"}),
+    ],
+)
+def test_a_delete_names_the_object_that_is_meant(
+    play: Play, given: dict[str, str], preconditions: dict[str, str] | None
+) -> None:
+    player = play([thing(), refusal(409, "Conflict")])
+    player.result(lambda client: client.agents.delete("a", **given))
+    (request,) = player.wire.seen
+    assert request.method == "DELETE"
+    if preconditions is None:
+        assert request.content is None
+    else:
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+        assert json.loads(request.content or b"") == options
+        assert request.headers["Content-Type"] == "application/json"
+    with pytest.raises(errors.ConflictError):
+        player.result(lambda client: client.agents.delete("a", **given))
 
 
 @pytest.mark.parametrize("failed", [LOST, answer(b"bad gateway", 502)])

@@ -110,7 +110,8 @@ def delete(
 ) -> int:
     """Delete objects.
 
-    An unfinished run is cancelled first.
+    An unfinished run is cancelled first. Of what a selector or --all chooses, only the objects that were found are
+    deleted, and none that has taken the name of one since.
 
     \b
       nodus delete agentrun/triage agent/hello-agent
@@ -125,7 +126,7 @@ def delete(
         thing: dict[str, Any] = {}
         try:
             if report.sends:
-                left = resource.delete(subject.target.name, dry_run=report.dry_run)
+                left = resource.delete(subject.target.name, uid=subject.uid, dry_run=report.dry_run)
                 if not report.dry_run and left.get("kind") != "Status":
                     going.append((subject, columns.pick(left.to_dict(), "metadata.uid")))
                     return

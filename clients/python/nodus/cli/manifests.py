@@ -41,7 +41,8 @@ def read(sources: tuple[str, ...], project: str | None, *, new: bool = False) ->
     Args:
         sources: names as given to ``-f``.
         project: the project of the option ``--project``, which the manifests must not contradict.
-        new: they are to be created; what only an object has that exists is left out.
+        new: they are to be created: what only an object has that exists is left out, and instead of a name there
+            may be the beginning of one (``generateName``), which then is the name of the target.
 
     Raises:
         ManifestError: a text that is no manifest.
@@ -112,16 +113,14 @@ def _one(fields: _Fields, project: str | None, new: bool) -> Wanted:
         fields.refuse(f"must be {API_VERSION}" + (f", not {version!r}" if version else ""), "apiVersion")
     kind = _kind(fields)
     metadata, spec = fields.below("metadata"), fields.below("spec")
-    name = _name(metadata.value, spec.value)
-    if not isinstance(name, str):
-        metadata.refuse("is required" if name is None else f"must be a text: write {str(name)!r}", "name")
+    named = _name(metadata, spec.value, new)
     own_project = metadata.value.get("namespace")
     if own_project and project and own_project != project:
         metadata.refuse(f"is {own_project!r}, but --project says {project!r}", "namespace")
     left_out = _SERVER_FIELDS | _SEEN_FIELDS if new else _SERVER_FIELDS
-    kept = {key: value for key, value in metadata.value.items() if key not in left_out} | {"name": name}
+    kept = {key: value for key, value in metadata.value.items() if key not in left_out} | named
     sent = {key: value for key, value in fields.value.items() if key != "status"} | {"metadata": kept}
-    return Wanted(Target(kind, name), own_project, sent, fields.document, fields.path)
+    return Wanted(Target(kind, next(iter(named.values()))), own_project, sent, fields.document, fields.path)
 
 
 def _kind(fields: _Fields) -> Kind:
@@ -136,8 +135,19 @@ def _kind(fields: _Fields) -> Kind:
     return fields.refuse(problem, "kind")
 
 
-def _name(metadata: dict[str, Any], spec: dict[str, Any]) -> Any:
-    """The name; a member of a group that has none is called GROUP-TASKKEY (NODQ-93)."""
-    if metadata.get("name") is None and spec.get("group") and spec.get("taskKey"):
-        return f"{spec['group']}-{spec['taskKey']}"
-    return metadata.get("name")
+def _name(metadata: _Fields, spec: dict[str, Any], new: bool) -> dict[str, str]:
+    """The name, or for a new object the beginning of one, as it is sent.
+
+    A member of a group that has none is called GROUP-TASKKEY (NODQ-93).
+    """
+    given = metadata.value
+    if given.get("name") is None and spec.get("group") and spec.get("taskKey"):
+        return {"name": f"{spec['group']}-{spec['taskKey']}"}
+    prefix = given.get("name") is None and given.get("generateName") is not None
+    if prefix and not new:
+        metadata.refuse("is required: generateName is for `nodus create -f` only", "name")
+    field = "generateName" if prefix else "name"
+    value = given.get(field)
+    if not isinstance(value, str):
+        metadata.refuse("is required" if value is None else f"must be a text: write {str(value)!r}", field)
+    return {field: value}

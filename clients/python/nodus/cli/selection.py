@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from nodus._kinds import Kind
+from nodus._record import Record
 from nodus.cli import columns, completing, manifests
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Target, kinds_of, targets_of
@@ -19,10 +21,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Subject:
-    """One object, and its project where that is not the session's."""
+    """One object, and its project where that is not the session's.
+
+    ``uid`` is that of an object that was selected: another that has taken its name since was not.
+    """
 
     target: Target
     project: str | None = None
+    uid: str | None = None
 
     def __str__(self) -> str:
         return str(self.target)
@@ -54,10 +60,15 @@ class Choice:
         if len(self.words) != 1 or "/" in self.words[0]:
             raise usage("with a selector or --all give one KIND and no name")
         return [
-            Subject(Target(kind, str(columns.pick(thing.to_dict(), "metadata.name"))))
+            _selected(kind, thing)
             for kind in kinds_of(self.words[0])
             for thing in session.resource(kind).list(label_selector=self.labels, field_selector=self.fields)
         ]
+
+
+def _selected(kind: Kind, thing: Record) -> Subject:
+    name, uid = (columns.pick(thing.to_dict(), f"metadata.{field}") for field in ("name", "uid"))
+    return Subject(Target(kind, str(name)), uid=uid)
 
 
 label_option = click.option(

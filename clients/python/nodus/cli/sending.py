@@ -8,7 +8,7 @@ import click
 
 from nodus._record import Record
 from nodus._resources import Resource
-from nodus.cli import failures, manifests, text
+from nodus.cli import columns, failures, manifests, text
 from nodus.cli.changing import Report
 from nodus.cli.manifests import Wanted
 from nodus.cli.session import Session
@@ -64,8 +64,10 @@ def in_parts(
         except NodusError as error:
             _say_refused(error, part, left=sum(map(len, parts[number + 1 :])))
             raise click.exceptions.Exit(failures.FAILED) from error
-        for one, (done, thing) in zip(part, sent, strict=True):
-            report.say(one.target, done, thing.to_dict())
+        for one, (done, record) in zip(part, sent, strict=True):
+            thing = record.to_dict()
+            # Not the name of the file, which may be the beginning of one only.
+            report.say(one.target._replace(name=str(columns.pick(thing, "metadata.name"))), done, thing)
 
 
 def _say_refused(error: NodusError, part: Part, *, left: int) -> None:

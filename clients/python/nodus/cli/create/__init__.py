@@ -20,7 +20,7 @@ from nodus.cli.session import Group, Session
 def create(ctx: click.Context, files: tuple[str, ...], report: Report) -> None:
     """Create objects from files or from options.
 
-    A name that is taken is refused. The runs of an AgentRunList, 100 at most, are created together: all of them, or
+    A name that is taken is refused; metadata.generateName instead of a name makes one that is not. The runs of an AgentRunList, 100 at most, are created together: all of them, or
     none where one is refused. Every other object is created by itself, in the order of the files. The token of an
     ApiKey is printed now and never again.
 
@@ -47,8 +47,9 @@ def _create(session: Session, part: Part, report: Report) -> list[Done]:
         made = place.agentruns.create_many([one.manifest for one in part], dry_run=report.dry_run)
         return [("created", run) for run in made]
     one = session.resource(first.target.kind, first.project).create(
-        metadata["name"],
+        metadata.get("name"),
         first.manifest.get("spec") or {},
+        generate_name=None if metadata.get("name") else metadata.get("generateName"),
         labels=metadata.get("labels"),
         annotations=metadata.get("annotations"),
         dry_run=report.dry_run,
