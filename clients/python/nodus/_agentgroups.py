@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from nodus._flow import Item, Stream, stream
+from nodus._kinds import AGENT_GROUP
 from nodus._pages import LARGEST_PAGE, Pages, items_of
+from nodus._readiness import require_available
 from nodus._record import Record
 from nodus._resources import AsyncResource, Resource, ResourceFlows
+from nodus._transport import Call
 
 
 class AgentGroupsFlows(ResourceFlows):
@@ -13,7 +16,13 @@ class AgentGroupsFlows(ResourceFlows):
 
     @stream
     def results(self, name: str) -> Stream[Record]:
-        """The cases of an evaluation, one record each (NOD-384)."""
+        """The cases of an evaluation, one record each: ``task_id``, ``state``, when scored ``verdict`` (NOD-384).
+
+        Raises:
+            NotAvailableError: groups are not run yet.
+        """
+        # The group is asked first: as long as nothing acts on groups, there is nothing below them to be asked.
+        require_available(AGENT_GROUP, name, (yield from self._record(Call("GET", self.path(name)))))
         pages = Pages(lambda query: self._read(query, name, "results"), {"limit": str(LARGEST_PAGE)})
         while (page := (yield from pages.next())) is not None:
             for case in items_of(page):

@@ -118,7 +118,6 @@ class AgentGroupFlows(Handle, Generic[RunT]):
         Raises:
             NotAvailableError: groups are not run yet.
         """
-        yield from self._acting()
         return (yield from collected(AgentGroupsFlows.results(self._groups, self.name)))
 
     @operation

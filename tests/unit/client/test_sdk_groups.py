@@ -90,6 +90,26 @@ def test_a_group_that_nothing_acts_on_says_so_at_once(play: Play, act: Callable[
     assert (len(player.wire.seen), player.wire.pauses) == (1, [])
 
 
+def test_the_results_of_a_group_that_nothing_acts_on_are_not_asked_for(play: Play) -> None:
+    player = play([group(phase="Pending", conditions=[NOT_YET])])
+    with pytest.raises(errors.NotAvailableError, match="agentgroup/g: Groups take no members yet"):
+        player.first(None, lambda client: client.agentgroups.results("g"))
+    assert [request.url.rpartition("/")[2] for request in player.wire.seen] == ["g"]
+
+
+def test_the_results_of_a_group_come_page_by_page(play: Play) -> None:
+    pages = [
+        answer({"metadata": {"continue": "at-1"}, "items": [{"taskId": "a"}]}),
+        answer({"metadata": {}, "items": [{"taskId": "b"}]}),
+    ]
+    player = play([group(), *pages])
+    found = player.first(None, lambda client: client.agentgroups.results("g"))
+    assert [case.task_id for case in found] == ["a", "b"]
+    player = play([group(), *pages])
+    assert player.result(lambda client: handle(client).results()) == found
+    assert len(player.wire.seen) == 3
+
+
 @pytest.mark.req("NODQ-72")
 def test_a_member_is_a_run_of_the_group_s_agent(play: Play) -> None:
     player = play([group(), answer({}, 201), group(), refusal(422, "NotAvailable")])
