@@ -11,6 +11,7 @@ import ipaddress
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -28,18 +29,32 @@ RENEWED_BEFORE = datetime.timedelta(days=30)
 
 
 def ensure(state: State) -> tuple[Path, Path]:
-    """The files of the certificate and of its key, made anew when they are missing or run out soon."""
+    """The files of the certificate and of its key, all made anew when they do not fit each other or run out soon."""
     if not _is_good(state):
         _make(state)
     return state.tls / "cert.pem", state.tls / "key.pem"
 
 
 def _is_good(state: State) -> bool:
-    files = (state.tls_authority, state.tls / "cert.pem", state.tls / "key.pem")
-    if not all(file.is_file() for file in files):
+    """Whether one who trusts the stored authority can talk to a listener that has these files, for long enough."""
+    try:
+        authority = x509.load_pem_x509_certificate(state.tls_authority.read_bytes())
+        certificate = x509.load_pem_x509_certificate((state.tls / "cert.pem").read_bytes())
+        key = serialization.load_pem_private_key((state.tls / "key.pem").read_bytes(), password=None)
+        # The parts may be of different makings, where a process was killed between the files.
+        certificate.verify_directly_issued_by(authority)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
-    certificate = x509.load_pem_x509_certificate(files[1].read_bytes())
-    return certificate.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + RENEWED_BEFORE
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        key.public_key() == certificate.public_key()
+        and tuple(names) == NAMES
+        and all(
+            each.not_valid_before_utc <= now < each.not_valid_after_utc - RENEWED_BEFORE
+            for each in (authority, certificate)
+        )
+    )
 
 
 def _make(state: State) -> None:
@@ -67,9 +82,10 @@ def _make(state: State) -> None:
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+    # The authority first: whatever certificate is ever served, it stands there for who asks whom to trust.
+    write_private(state.tls_authority, _pem(authority))
     write_private(state.tls / "key.pem", secret.decode())
     write_private(state.tls / "cert.pem", _pem(certificate))
-    write_private(state.tls_authority, _pem(authority))
 
 
 def _builder(
