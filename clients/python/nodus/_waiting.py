@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -62,12 +62,11 @@ def waiting(
     """
     answered = wire.clock()
     until = float("inf") if timeout is None else answered + timeout
-    interval = FIRST_INTERVAL_SECONDS
+    intervals = _intervals(longest)
     seen: T | None = None
     while True:
         try:
-            least = FIRST_READ_SECONDS if seen is None else LATER_READ_SECONDS
-            seen = yield from read(min(max(until - wire.clock(), least), LONGEST_READ_SECONDS))
+            seen = yield from read(_for_a_read(until - wire.clock(), first=seen is None))
             answered = wire.clock()
             if done(seen):
                 return seen
@@ -76,11 +75,23 @@ def waiting(
                 raise WaitTimeoutError(f"{describe(None)}: {error.message}") from error
             if seen is None or wire.clock() - answered > SERVER_AWAY_SECONDS:
                 raise
-        left = until - wire.clock()
-        if left <= 0:
+        if (left := until - wire.clock()) <= 0:
             raise WaitTimeoutError(describe(seen))
-        yield partial(wire.sleep, min(interval, left))
+        yield partial(wire.sleep, min(next(intervals), left))
+
+
+def _intervals(longest: float) -> Iterator[float]:
+    """The pauses between reads: they grow, up to the longest."""
+    interval = FIRST_INTERVAL_SECONDS
+    while True:
+        yield interval
         interval = min(interval * GROWTH, longest)
+
+
+def _for_a_read(left: float, *, first: bool) -> float:
+    """The seconds that a read gets of those that are left."""
+    least = FIRST_READ_SECONDS if first else LATER_READ_SECONDS
+    return min(max(left, least), LONGEST_READ_SECONDS)
 
 
 def poll(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nodus._kinds import AGENT_RUN, API_VERSION
+from nodus._record import Record
 from nodus.cli import columns, completing, formats, sources, step_table, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Target
@@ -120,9 +121,14 @@ def _payload(message: str | None, source: str | None) -> str:
 
 def _resolvable(session: Session, name: str) -> str:
     """Which steps of a run may be resolved, for one who has named none of them."""
-    entries: list[Any] = columns.pick(session.client.agentruns.get(name).to_dict(), "status.unresolved") or []
-    steps = ", ".join(str(columns.pick(entry, "step")) for entry in entries) or "none"
+    steps = ", ".join(_unresolved(session.client.agentruns.get(name))) or "none"
     return f"\nunresolved: {steps}; all steps: nodus agentrun steps {name}"
+
+
+def _unresolved(run: Record) -> list[str]:
+    """The steps of a run that somebody is asked about."""
+    entries: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
+    return [str(columns.pick(entry, "step")) for entry in entries]
 
 
 @agentrun.command(cls=Command)
@@ -176,6 +182,5 @@ def resolve(
             error.message += _resolvable(session, name)
         raise
     click.echo(f"{Target(AGENT_RUN, name)} {text.line(step)} resolved")
-    left: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
-    for entry in left:
-        click.echo(f"still unresolved: {text.line(columns.pick(entry, 'step'))}", err=True)
+    for left in _unresolved(run):
+        click.echo(f"still unresolved: {text.line(left)}", err=True)

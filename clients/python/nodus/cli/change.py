@@ -110,8 +110,8 @@ def delete(
 ) -> int:
     """Delete objects.
 
-    An unfinished run is cancelled first. Of what a selector or --all chooses, only the objects that were found are
-    deleted, and none that has taken the name of one since.
+    An unfinished run is cancelled first. What a selector or --all has found is deleted, and nothing that has taken
+    its name since.
 
     \b
       nodus delete agentrun/triage agent/hello-agent
@@ -119,23 +119,19 @@ def delete(
       nodus delete ar -l team=web
       nodus delete agentrun/triage --wait=false
     """
-    going: list[tuple[Subject, Any]] = []
+    uids: dict[Subject, Any] = {}
 
     def begin(subject: Subject) -> None:
-        resource = session.resource(subject.target.kind, subject.project)
-        thing: dict[str, Any] = {}
         try:
-            if report.sends:
-                left = resource.delete(subject.target.name, uid=subject.uid, dry_run=report.dry_run)
-                if not report.dry_run and left.get("kind") != "Status":
-                    going.append((subject, columns.pick(left.to_dict(), "metadata.uid")))
-                    return
-                thing = left.to_dict()
+            left = _ask_to_go(session, subject, report)
         except NotFoundError:
-            if ignore_not_found:
-                return
-            raise
-        report.say(subject.target, "deleted", thing)
+            if not ignore_not_found:
+                raise
+            return
+        if report.dry_run or left.get("kind", "Status") == "Status":
+            report.say(subject.target, "deleted", left)
+        else:
+            uids[subject] = columns.pick(left, "metadata.uid")
 
     def finish(subject: Subject) -> None:
         if wait_for_it:
@@ -143,8 +139,15 @@ def delete(
         click.echo(f"{text.line(subject)} {'deleted' if wait_for_it else 'deleting'}")
 
     begun = changing.each(choice.find(session), begin)
-    uids = dict(going)
     return max(begun, changing.each(uids, finish))
+
+
+def _ask_to_go(session: Session, subject: Subject, report: Report) -> dict[str, Any]:
+    """Delete an object, if anything is sent: the object that is going, or the ``Status`` of one that is gone."""
+    if not report.sends:
+        return {}
+    resource = session.resource(subject.target.kind, subject.project)
+    return resource.delete(subject.target.name, uid=subject.uid, dry_run=report.dry_run).to_dict()
 
 
 def wait_until_gone(session: Session, subject: Subject, uid: Any, timeout: float) -> None:

@@ -60,25 +60,26 @@ def get(
     """
     if not words and not files:
         raise click.UsageError("which kind? `nodus get KIND` lists, `nodus get KIND/NAME` shows one")
+    choice, header = Choice(words, files, labels, fields), not no_headers
     if watch:
-        from nodus.cli.watching import follow  # noqa: PLC0415 (only a watcher pays for it)
-
         if files or sort_by or all_projects:
             raise usage("--watch shows changes as they come, of one project; leave out -f, --sort-by and -A")
-        kind, name = _watched(words)
-        follow(session, kind, name, output, labels=labels, fields=fields, header=not no_headers)
+        _show_changes(session, choice, output, header=header)
     elif not files and len(words) == 1 and "/" not in words[0]:
-        output = replace(output, projects=all_projects)
-        projects = _projects(session) if all_projects else [None]
-        lists = [(kind, _listed(session, kind, projects, labels, fields)) for kind in kinds_of(words[0])]
-        if sort_by:
-            lists = [(kind, sort_by.sorted(things)) for kind, things in lists]
-        _show_lists(session, lists, output, header=not no_headers)
+        lists = _lists(session, choice, sort_by, all_projects)
+        _show_lists(session, lists, replace(output, projects=all_projects), header=header)
     elif labels or fields or sort_by or all_projects:
         raise usage("selectors, --sort-by and -A are for lists; leave out the names")
     else:
-        subjects = Choice(words, files).find(session)
-        _show_named(session, subjects, output, header=not no_headers, missing_is_fine=ignore_not_found)
+        subjects = choice.find(session)
+        _show_named(session, subjects, output, header=header, missing_is_fine=ignore_not_found)
+
+
+def _show_changes(session: Session, choice: Choice, output: formats.Format, *, header: bool) -> None:
+    from nodus.cli.watching import follow  # noqa: PLC0415 (only a watcher pays for it)
+
+    kind, name = _watched(choice.words)
+    follow(session, kind, name, output, labels=choice.labels, fields=choice.fields, header=header)
 
 
 def _watched(words: tuple[str, ...]) -> tuple[Kind, str | None]:
@@ -90,6 +91,15 @@ def _watched(words: tuple[str, ...]) -> tuple[Kind, str | None]:
     return targets[0].kind, targets[0].name
 
 
+def _lists(
+    session: Session, choice: Choice, sort_by: sorting.Key | None, all_projects: bool
+) -> list[tuple[Kind, list[dict[str, Any]]]]:
+    """The objects of each kind that is listed, in the order that is asked for."""
+    projects = _projects(session) if all_projects else [None]
+    lists = [(kind, _listed(session, kind, projects, choice)) for kind in kinds_of(choice.words[0])]
+    return [(kind, sort_by.sorted(things) if sort_by else things) for kind, things in lists]
+
+
 def _projects(session: Session) -> list[str | None]:
     """The names of all projects that the organization has."""
     return [
@@ -98,12 +108,14 @@ def _projects(session: Session) -> list[str | None]:
 
 
 def _listed(
-    session: Session, kind: Kind, projects: Sequence[str | None], labels: str | None, fields: str | None
+    session: Session, kind: Kind, projects: Sequence[str | None], choice: Choice
 ) -> list[dict[str, Any]]:
     return [
         thing.to_dict()
         for project in (projects if kind.namespaced else [None])
-        for thing in session.resource(kind, project).list(label_selector=labels, field_selector=fields)
+        for thing in session.resource(kind, project).list(
+            label_selector=choice.labels, field_selector=choice.fields
+        )
     ]
 
 

@@ -63,10 +63,7 @@ def login(
     stored = _config.load()
     name = session.context or stored.current or DEFAULT_NAME
     before = stored.contexts.get(name)
-    address = server or os.environ.get("NODUS_SERVER") or (before.server if before else None)
-    if not address:
-        raise usage("which server? Give --server URL", "NotConfigured")
-    checked = _config.checked_server(address)
+    checked = _address(server, before)
     org = session.org or (before.org if before else None)
     token, told = _by_aws(checked, profile, org, ttl) if aws else (_key(key), "")
     context = _config.Context(
@@ -80,8 +77,15 @@ def login(
     _try(context)
     stored.with_context(name, context).save()
     click.echo(f"Signed in to {text.line(context.server)} (context {text.line(name)}){told}.")
-    if os.environ.get("NODUS_TOKEN"):
-        click.echo("NODUS_TOKEN is set and goes before the stored key.", err=True)
+    _warn_of_the_environment("goes before the stored key")
+
+
+def _address(given: str | None, before: _config.Context | None) -> str:
+    """The server: the one that is given, that of the environment, or that of the context."""
+    address = given or os.environ.get("NODUS_SERVER") or (before.server if before else None)
+    if not address:
+        raise usage("which server? Give --server URL", "NotConfigured")
+    return _config.checked_server(address)
 
 
 def _key(given: str) -> str:
@@ -135,5 +139,9 @@ def logout(session: Session) -> None:
     else:
         replace(stored, contexts={**stored.contexts, name: replace(context, token="")}).save()
         click.echo(f"Signed out of {text.line(context.server)} (context {text.line(name)}).")
+    _warn_of_the_environment("is used all the same")
+
+
+def _warn_of_the_environment(what: str) -> None:
     if os.environ.get("NODUS_TOKEN"):
-        click.echo("NODUS_TOKEN is set and is used all the same.", err=True)
+        click.echo(f"NODUS_TOKEN is set and {what}.", err=True)

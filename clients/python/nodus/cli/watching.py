@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nodus._kinds import Kind
@@ -29,8 +31,7 @@ def follow(
         kind: of what.
         name: only this object; ``None``: all that the selectors choose.
         output: a line of a table, or JSON in one line, or YAML documents.
-        labels: label selector.
-        fields: field selector.
+        labels, fields: label selector and field selector.
         header: whether a table has its heading.
 
     Raises:
@@ -51,9 +52,15 @@ def follow(
         thing = event.object.to_dict()
         if table is not None:
             click.echo(table.add(printing.table_of(kind, [thing], output)[1]))
-        elif output.word == "name":
-            click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
-        elif output.word == "json":
-            click.echo(formats.to_json_line(thing))
         else:
-            click.echo("---\n" + formats.to_yaml(thing), nl=False)
+            _show(kind, thing, output)
+
+
+def _show(kind: Kind, thing: dict[str, Any], output: Format) -> None:
+    """An object whose like may follow: its name, a line of JSON, or a document of YAML."""
+    if output.word == "name":
+        click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
+    elif output.word == "json":
+        click.echo(formats.to_json_line(thing))
+    else:
+        click.echo("---\n" + formats.to_yaml(thing), nl=False)
