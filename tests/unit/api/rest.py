@@ -123,6 +123,7 @@ class Rest:
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
         project: str = "web",
+        source: str = "192.0.2.1",
     ) -> Reply:
         """One call below the project, or at an absolute path when it begins with a slash."""
         whole = path if path.startswith("/") else f"/apis/{API}/namespaces/{project}/{path}"
@@ -131,6 +132,7 @@ class Rest:
         if text is not None:
             sent["content-type"] = kind or JSON
         event = api_event(method, whole, {**sent, **(headers or {})}, text, query or {})
+        event["requestContext"]["http"]["sourceIp"] = source
         answer = self.gate.answer(event, Context())
         # As Lambda's runtime writes it, whose answers have 6 MB at most.
         assert len(json.dumps(answer)) <= LARGEST_RESPONSE, "Lambda drops this answer"

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 from nodus_core.access.signed_calls import Judge, Judged, server_name
+from nodus_core.conversations.logins import counted
 from nodus_core.documents.shared import LOGIN_ANSWER, SHARED
+from nodus_core.journal.keys import rate_key
 from nodus_core.kernel.errors import Refusal, RetryableError
 from nodus_core.kernel.ids import digest
 from nodus_core.resources.login import BODY, SignedCall
@@ -195,6 +197,41 @@ def test_who_is_mapped_no_more_gets_no_key(log_in: Login) -> None:
 def test_logins_from_one_address_are_counted(log_in: Login) -> None:
     codes = [log_in(log_in.sign(more={"X-Amz-Content-Sha256": digest(str(n))})).code for n in range(11)]
     assert codes == [201] * 10 + [429]
+    refused = log_in(log_in.sign()).json
+    assert "address" in refused["message"]
+    assert "key" not in refused["message"]
+    (row,) = [
+        row for row in log_in.rest.store.rows().values() if row["pk"] == rate_key(counted("192.0.2.1")).pk
+    ]
+    lives = row["ttl"] - log_in.rest.world.clock.now().timestamp()
+    assert 60 <= lives <= 600
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", True),
+        ("2001:db8:1:2::1", "2001:DB8:1:2:0:0:0:2", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("::ffff:192.0.2.2", "::ffff:192.0.2.1", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("", "what is no address", False),
+    ],
+)
+def test_whoever_has_a_whole_network_is_one_caller(one: str, other: str, same: bool) -> None:
+    assert (counted(one) == counted(other)) is same
+
+
+def test_logins_from_one_network_are_counted_together(log_in: Login) -> None:
+    def from_(address: str, number: int) -> int:
+        aws = log_in.sign(more={"X-Amz-Content-Sha256": digest(str(number))})
+        return log_in.rest.post(LOGINS, login({"aws": aws}), source=address).code
+
+    codes = [from_(f"2001:db8::{number}", number) for number in range(1, 12)]
+    assert codes == [201] * 10 + [429]
+    assert from_("2001:db8:0:1::1", 12) == 201
 
 
 def test_aws_refuses_or_does_not_answer(log_in: Login) -> None:

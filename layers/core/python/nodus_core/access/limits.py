@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from nodus_core.access.grant import Rate
 from nodus_core.journal.ports import Clock
-from nodus_core.journal.rates import Rates
+from nodus_core.journal.rates import KEPT, Rates, Taken
 from nodus_core.kernel.errors import Refusal
 
 LIFETIME = timedelta(seconds=1)
@@ -44,19 +44,25 @@ class Limits:
         self._clock = clock
         self._hands: OrderedDict[str, _Hand] = OrderedDict()
 
-    def spend(self, name: str, rate: Rate) -> None:
-        """One use of what `name` counts.
+    def spend(
+        self, name: str, rate: Rate, *, whose: str = "requests with this key", kept: timedelta = KEPT
+    ) -> None:
+        """One use of what `name` counts; it is remembered for so long.
 
-        Raises `Refusal` `TooManyRequests` with the seconds to wait, `StoreUnavailable`.
+        `whose`: what there are too many of, for whoever is refused. Raises `Refusal` `TooManyRequests` with the seconds to wait, `StoreUnavailable`.
         """
         now = self._clock.now()
         hand = self._hands.get(name)
         if hand is not None and hand.empty_until is not None and hand.is_empty(now):
-            raise _too_many((hand.empty_until - now).total_seconds())
+            raise _too_many(whose, (hand.empty_until - now).total_seconds())
         if hand is None or not hand.is_fresh(now):
             hand = self._keep(name, _Hand(now))
         if hand.left < 1:
-            self._take(hand, name, rate, now)
+            taken = self._take(hand, name, rate, kept)
+            if taken.uses < 1:
+                hand.empty_until = now + timedelta(seconds=taken.wait)
+                raise _too_many(whose, taken.wait)
+            hand.left = taken.uses
         hand.left -= 1
         hand.spent += 1
 
@@ -67,13 +73,9 @@ class Limits:
             self._hands.popitem(last=False)
         return hand
 
-    def _take(self, hand: _Hand, name: str, rate: Rate, now: datetime) -> None:
+    def _take(self, hand: _Hand, name: str, rate: Rate, kept: timedelta) -> Taken:
         wanted = min(max(hand.spent, 1), largest_slice(rate))
-        taken = self._rates.take(name, rate.per_second, rate.burst, wanted, now)
-        if taken.uses < 1:
-            hand.empty_until = now + timedelta(seconds=taken.wait)
-            raise _too_many(taken.wait)
-        hand.left = taken.uses
+        return self._rates.take(name, rate.per_second, rate.burst, wanted, self._clock.now(), kept=kept)
 
 
 def largest_slice(rate: Rate) -> int:
@@ -81,7 +83,7 @@ def largest_slice(rate: Rate) -> int:
     return max(1, min(rate.per_second, rate.burst) // _LARGEST_SHARE)
 
 
-def _too_many(wait: float) -> Refusal:
+def _too_many(whose: str, wait: float) -> Refusal:
     seconds = max(1, math.ceil(wait))
-    message = f"too many requests with this key; try again in {seconds} s"
+    message = f"too many {whose}; try again in {seconds} s"
     return Refusal("TooManyRequests", message, retry_after=seconds)

@@ -1,7 +1,8 @@
 """Logging in by AWS identity: from a signed request to a key that lives for some hours (NODQ-98)."""
 
+import ipaddress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from nodus_core.access.door import Place
@@ -23,6 +24,12 @@ from nodus_core.resources.metadata import Metadata
 
 RATE = Rate(per_second=1, burst=10)
 """Logins from one address: each may cost a call to AWS, and needs no key."""
+
+COUNTED = timedelta(minutes=5)
+"""How long an address is remembered: longer than it takes until all of its burst is there again."""
+
+_NETWORK = 64
+"""Bits of an IPv6 address that tell callers apart: whoever has one has the whole network of them."""
 
 _NAME_BYTES = 6
 
@@ -49,7 +56,7 @@ class Logins:
         identity, `Unauthorized` for what AWS or this server does not accept, `Forbidden` for an identity that is not
         mapped; `RetryableError` when AWS does not answer.
         """
-        self.limits.spend(digest(f"login {source}"), RATE)
+        self.limits.spend(counted(source), RATE, whose="logins from this address", kept=COUNTED)
         org = _agreed(asked.organization, organization)
         call = self.judge.judge(asked.aws, self._now())
         receipt = Receipt(digest(f"login {call.signature}"), call.signature, "{}", self._now())
@@ -82,6 +89,18 @@ class Logins:
 
     def _now(self) -> datetime:
         return self.keys.shelf.clock.now()
+
+
+def counted(source: str) -> str:
+    """Under which name the logins from an address are counted."""
+    try:
+        address = ipaddress.ip_address(source.partition("%")[0])
+    except ValueError:  # API Gateway says what it is, whatever that may be
+        return digest(f"login {source}")
+    if isinstance(address, ipaddress.IPv6Address):
+        network = ipaddress.ip_network((address, _NETWORK), strict=False)
+        return digest(f"login {address.ipv4_mapped or network}")
+    return digest(f"login {address}")
 
 
 def _agreed(in_body: str | None, in_header: str | None) -> str | None:

@@ -29,25 +29,38 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class _Count:
+    """The row that counts, as one call writes it: at which moment, in steps of one use, and until when it is kept."""
+
+    name: str
+    moment: int
+    step: int
+    kept: timedelta
+
+
+@dataclass(frozen=True)
 class Rates:
     """Takes uses of a rate."""
 
     writer: Writer
 
-    def take(self, name: str, per_second: int, burst: int, wanted: int, now: datetime) -> Taken:
+    def take(
+        self, name: str, per_second: int, burst: int, wanted: int, now: datetime, *, kept: timedelta = KEPT
+    ) -> Taken:
         """As many as there are of `wanted` uses, counted against all processes.
 
-        Raises `StoreUnavailable`. A crash after the commit wastes uses and gives none away.
+        `kept`: how long the count outlives its last use, longer than `burst / per_second` seconds. Raises
+        `StoreUnavailable`. A crash after the commit wastes uses and gives none away.
         """
         moment, step = _micro(now), MICROSECONDS // per_second
-        wanted = min(wanted, burst)
+        count, wanted = _Count(name, moment, step, kept), min(wanted, burst)
         for _ in range(_TRIES):
             try:
-                self._add(name, moment, step, wanted, burst)
+                self._add(count, wanted, burst)
             except ConditionFailed as lost:
                 taken = int(cast("int", lost.current[0].get("taken", 0)))
                 if taken < moment:
-                    if self._begin(name, moment, step, wanted):
+                    if self._begin(count, wanted):
                         return Taken(wanted)
                     continue
                 room = (moment + burst * step - taken) // step
@@ -64,37 +77,32 @@ class Rates:
         rows = self.writer.store.get([rate_key(name) for name in names]) if names else []
         return [_moment(row) for row in rows]
 
-    def _add(self, name: str, moment: int, step: int, uses: int, burst: int) -> None:
+    def _add(self, count: _Count, uses: int, burst: int) -> None:
         """Condition: uses of late are counted still, and there is room for these. Raises `ConditionFailed`."""
-        most = moment + (burst - uses) * step
-        self._update(
-            name, both(AtLeast("taken", moment), Below("taken", most + 1)), moment, add={"taken": uses * step}
-        )
+        most = count.moment + (burst - uses) * count.step
+        room = both(AtLeast("taken", count.moment), Below("taken", most + 1))
+        self._update(count, room, add={"taken": uses * count.step})
 
-    def _begin(self, name: str, moment: int, step: int, uses: int) -> bool:
+    def _begin(self, count: _Count, uses: int) -> bool:
         """Counts from now on. Condition: no use of late is counted. False: one is by now."""
-        unused = Either((Absent("taken"), Below("taken", moment)))
+        unused = Either((Absent("taken"), Below("taken", count.moment)))
         try:
-            self._update(name, unused, moment, assign={"taken": moment + uses * step})
+            self._update(count, unused, assign={"taken": count.moment + uses * count.step})
         except ConditionFailed:
             return False
         return True
 
     def _update(
         self,
-        name: str,
+        count: _Count,
         when: Condition,
-        moment: int,
         *,
         assign: Row | None = None,
         add: dict[str, Any] | None = None,
     ) -> None:
-        known = {
-            **(assign or {}),
-            "used": moment,
-            "ttl": (moment // MICROSECONDS) + int(KEPT.total_seconds()),
-        }
-        self.writer.commit("take-uses", Update(rate_key(name), when=when, assign=known, add=add or {}))
+        end = count.moment // MICROSECONDS + int(count.kept.total_seconds())
+        known = {**(assign or {}), "used": count.moment, "ttl": end}
+        self.writer.commit("take-uses", Update(rate_key(count.name), when=when, assign=known, add=add or {}))
 
 
 def _micro(now: datetime) -> int:
