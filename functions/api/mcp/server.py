@@ -70,6 +70,9 @@ class Connection:
             return _failed(
                 f"the arguments of {name} are not right: {where and where + ': '}{wrong.message[:500]}"
             )
+        misplaced = tool.misplaced(arguments)
+        if misplaced is not None:
+            return _failed(f"the arguments of {name} are not right: {misplaced}")
         return _result(self._ask(tool.request(arguments)))
 
     def _ask(self, request: Request) -> Mapping[str, Any]:

@@ -45,6 +45,17 @@ class Tool:
             "additionalProperties": False,
         }
 
+    def misplaced(self, given: Arguments) -> str | None:
+        """What is wrong with the place of what is asked for; not in the schema, whose conditions few clients take."""
+        if "kind" not in self.properties or BY_NAME[given["kind"]].namespaced == ("project" in given):
+            return None
+        kind = given["kind"]
+        return (
+            f"project: is required, since {kind} is a kind of projects"
+            if BY_NAME[kind].namespaced
+            else f"project: is to be left out, since {kind} is a kind of the organization"
+        )
+
 
 def _text(description: str, **more: Any) -> Schema:
     return {"type": "string", "description": description, **more}
@@ -53,12 +64,13 @@ def _text(description: str, **more: Any) -> Schema:
 _KIND = _text("Kind of the object.", enum=[kind.name for kind in KINDS])
 _RUN = _text("AgentRun.", enum=["AgentRun"])
 _NAME = _text("Name of the object.", minLength=1, maxLength=253)
-_PROJECT = _text("Project of the object.", minLength=1, maxLength=63)
+_PROJECT = _text("Project of the object; left out for kinds of the organization.", minLength=1, maxLength=63)
 _LIMIT: Schema = {"type": "integer", "minimum": 1, "maximum": 500, "description": "How many at most."}
 _CONTINUE = _text("metadata.continue of the page before.")
 _OBJECT = {"kind": _KIND, "name": _NAME, "project": _PROJECT}
+_ONE = ("kind", "name")
 _ONE_RUN = {"name": _NAME, "project": _PROJECT}
-SUBRESOURCES = ("messages", "cancel", "resolution", "team-controls")
+SUBRESOURCES = ("messages", "cancel", "resolution")
 
 
 def _path(kind: str, given: Arguments, *below: str) -> str:
@@ -111,7 +123,7 @@ TOOLS = (
             "limit": _LIMIT,
             "continue": _CONTINUE,
         },
-        ("kind", "project"),
+        ("kind",),
         _list,
         read_only=True,
     ),
@@ -119,7 +131,7 @@ TOOLS = (
         "get",
         "Read one object. Needs the permission PLURAL:read.",
         _OBJECT,
-        tuple(_OBJECT),
+        _ONE,
         _get,
         read_only=True,
     ),
@@ -137,14 +149,14 @@ TOOLS = (
                 "additionalProperties": False,
             },
         },
-        (*_OBJECT, "manifest"),
+        (*_ONE, "manifest"),
         _apply,
     ),
     Tool(
         "delete",
         "Delete an object; an unfinished AgentRun is cancelled first. Needs the permission PLURAL:write.",
         _OBJECT,
-        tuple(_OBJECT),
+        _ONE,
         _delete,
         destructive=True,
     ),
@@ -176,8 +188,7 @@ TOOLS = (
     Tool(
         "record",
         "Write below an AgentRun: messages {payload, messageKey} sends the next prompt, cancel {} stops it, "
-        "resolution {step, outcome, requestKey, result?} says what became of a step, team-controls {taskId, action, "
-        "requestKey, instruction?} directs a subagent. Needs agentruns:write.",
+        "resolution {step, outcome, requestKey, result?} says what became of a step. Needs agentruns:write.",
         {
             "kind": _RUN,
             **_ONE_RUN,

@@ -229,6 +229,9 @@ def test_a_request_beyond_the_rate_calls_no_tool() -> None:
         ("get", {"kind": "AgentRun", "project": "web"}, "name"),
         ("get", {**one(), "kind": "Pod"}, "kind"),
         ("get", {**one(), "org": "other"}, "org"),
+        ("get", {"kind": "AgentRun", "name": "r"}, "project"),
+        ("list", {"kind": "Agent"}, "project"),
+        ("record", {**one(), "subresource": "team-controls"}, "subresource"),
         ("list", {"kind": "Agent", "project": "web", "limit": 0}, "limit"),
         ("record", {**one(), "subresource": "../../secrets"}, "subresource"),
         ("nothing", {}, "nothing"),
@@ -240,6 +243,32 @@ def test_wrong_arguments_are_refused_by_name(
     _, refused = talk(rest, rest.key, (tool, given))
     assert refused.is_error
     assert named in refused.content[0].text
+
+
+def test_what_belongs_to_the_organization_needs_no_project(rest: Rest) -> None:
+    project = {"kind": "Project", "name": "new"}
+    _, listed, made, got, gone, pointless = talk(
+        rest,
+        rest.key,
+        ("list", {"kind": "Project"}),
+        ("apply", {**project, "manifest": {"spec": {}}}),
+        ("get", project),
+        ("delete", project),
+        ("get", {"kind": "Project", "name": "web", "project": "web"}),
+    )
+    assert [item["metadata"]["name"] for item in listed.structured_content["items"]] == ["lab", "web"]
+    assert not any(result.is_error for result in (listed, made, got, gone))
+    assert pointless.is_error
+    assert "project" in pointless.content[0].text
+
+
+def test_only_what_is_there_is_offered(rest: Rest) -> None:
+    for word in BY_TOOL_NAME["record"].properties["subresource"]["enum"]:
+        taken = rest.post(f"agentruns/none/{word}", {})
+        assert (taken.code, taken.json["reason"]) != (404, "NotFound") or "path" not in taken.json["message"]
+    assert (
+        "team-controls" not in json.dumps(BY_TOOL_NAME["record"].schema) + BY_TOOL_NAME["record"].description
+    )
 
 
 @pytest.mark.parametrize("name", ["../b", "a/b", "..", "%2e%2e", "x?limit=1", "x#y"])

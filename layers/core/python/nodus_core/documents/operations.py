@@ -97,7 +97,9 @@ KEY = Parameter(
     "The same key and meaning again gives the first outcome; 1 to 255 visible ASCII characters.",
     {"type": "string", "minLength": 1, "maxLength": 255},
 )
-ORGANIZATION = Parameter("Nodus-Org", "header", "The organization, if the credential has several.")
+ORGANIZATION = Parameter(
+    "Nodus-Org", "header", "The key's organization, to be sure of it; another one is refused."
+)
 
 ONE = "/{name}"
 """One object, below the path of its kind."""
