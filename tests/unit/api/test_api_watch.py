@@ -227,3 +227,14 @@ def test_a_version_is_never_a_settled_position(rest: Rest) -> None:
     assert next_version(next_version(0, now) + 998, now) % 1000 == 1
     assert int(listed(rest)) % 1000 == 0
     assert int(listed(rest)) <= int(now.timestamp() * 1_000_000) - OVERLAP
+
+
+def test_the_end_of_what_belongs_to_the_organization_names_no_project(rest: Rest) -> None:
+    projects = "/apis/nodus.dev/v1/projects"
+    position = rest.get(projects).json["metadata"]["resourceVersion"]
+    assert rest.call("DELETE", f"{projects}/lab").code == 200
+    watch = {"watch": "true", "timeoutSeconds": "0", "resourceVersion": position}
+    told = [json.loads(line) for line in rest.get(projects, query=watch).text.splitlines()]
+    (end,) = [event["object"] for event in told if event["type"] == "DELETED"]
+    assert end["metadata"]["name"] == "lab"
+    assert "namespace" not in end["metadata"]

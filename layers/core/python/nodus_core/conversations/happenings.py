@@ -134,7 +134,7 @@ class Happenings:
         """What is left to say of an object that is no more."""
         metadata: dict[str, Any] = {
             "name": end.name,
-            "namespace": self.place.project,
+            **({"namespace": self.place.project} if self.place.project else {}),
             "uid": end.uid,
             "resourceVersion": str(end.version),
         }

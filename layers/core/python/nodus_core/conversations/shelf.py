@@ -158,7 +158,7 @@ class Shelf:
         new_spec = not same(spec, manifest.spec)
         if exact or new_spec or self.is_renoted(old, manifest.metadata):
             self.check_seen(old, manifest.metadata)
-        elif not new_spec:
+        else:
             return Outcome(old, spec)
         new = self.renoted(old, manifest.metadata)
         if new_spec:
