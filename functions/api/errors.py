@@ -6,10 +6,10 @@ docs/errors.md has a line for each reason.
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
+from nodus_core.kernel.errors import ConditionFailed, Reason, Refusal, RetryableError
 from nodus_core.resources.status import failure
 
-CODES = {
+CODES: dict[Reason, int] = {
     "BadRequest": 400,
     "Unauthorized": 401,
     "Forbidden": 403,
@@ -57,7 +57,7 @@ def to_failure(error: Exception, request_id: str, *, repeatable: bool) -> Failur
             where it is not known whether the first one was stored.
     """
     match error:
-        case Refusal():
+        case Refusal() if error.reason in CODES:
             return _failure(error, _headers(error))
         case RetryableError():
             wait = max(1, round(error.retry_after or 1))

@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.bootstrap import core
-from nodus_core.kernel.errors import Refusal, RetryableError
+from nodus_core.kernel.errors import Reason, Refusal, RetryableError
 
 from functions.link import bell, words
 from functions.link.env import Environment
@@ -15,7 +15,14 @@ tracer = Tracer()
 
 MOST_LOGGED = 200
 
-CODES = {"BadRequest": 400, "Unauthorized": 401, "NotFound": 404, "Conflict": 409, "Gone": 410}
+CODES: dict[Reason, int] = {
+    "BadRequest": 400,
+    "Unauthorized": 401,
+    "NotFound": 404,
+    "Conflict": 409,
+    "Gone": 410,
+}
+"""Of the words that the link refuses in; any other one is a fault of ours."""
 
 
 @tracer.capture_lambda_handler(capture_response=False)
@@ -44,6 +51,8 @@ def _answer(event: dict[str, Any]) -> tuple[int, str]:
             return 200, bell.hear(core(Environment).link, event)
         return 200, words.hear(core(Environment).link, event)
     except Refusal as refusal:
+        if refusal.reason not in CODES:
+            raise
         return CODES[refusal.reason], words.to_json({"error": refusal.reason, "message": refusal.message})
     except RetryableError as error:
         logger.warning("try again: %s", error)

@@ -6,7 +6,7 @@ Nothing that a person wrote is silently ignored: a run that would need one of th
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.kernel.errors import Cause, Reason, Refusal
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.columns import pick
@@ -14,7 +14,7 @@ from nodus_core.resources.defaults import DEFAULT_IMAGE
 from nodus_core.resources.endpoint import NAMED
 from nodus_core.resources.inference_source import ModelSpec
 
-NOT_AVAILABLE = "NotAvailable"
+NOT_AVAILABLE: Reason = "NotAvailable"
 _REASON = "FieldNotAvailable"
 
 

@@ -12,6 +12,39 @@ Fenced                         BaseException: another worker owns the line now; 
 """
 
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+ApiReason = Literal[
+    "BadRequest",
+    "Unauthorized",
+    "Forbidden",
+    "NotFound",
+    "MethodNotAllowed",
+    "AlreadyExists",
+    "Conflict",
+    "AgentStopped",
+    "AgentRunFinished",
+    "AnswerNotReady",
+    "MessageKeyConflict",
+    "IdempotencyKeyConflict",
+    "Expired",
+    "PayloadExpired",
+    "PayloadTooLarge",
+    "UnsupportedMediaType",
+    "Invalid",
+    "ComingSoon",
+    "GPUUnavailable",
+    "NotAvailable",
+    "TooManyRequests",
+    "InternalError",
+    "ServiceUnavailable",
+]
+"""Every word in which the API refuses (NODQ-01); `functions/api/errors.py` has the HTTP code of each."""
+
+Reason = ApiReason | Literal["Gone"]
+"""Every word of refusal there is. What is `Gone` is a sandbox, and only its daemon is told so (`functions/link`)."""
+
+REASONS: frozenset[str] = frozenset({*get_args(ApiReason), "Gone"})
 
 
 class NodusError(Exception):
@@ -60,7 +93,7 @@ class Refusal(TerminalError):
 
     def __init__(
         self,
-        reason: str,
+        reason: Reason,
         message: str,
         *,
         causes: tuple[Cause, ...] = (),
@@ -68,8 +101,10 @@ class Refusal(TerminalError):
         name: str | None = None,
         retry_after: int | None = None,
     ) -> None:
+        if reason not in REASONS:
+            raise ValueError(f"{reason!r} is no word of refusal")
         super().__init__(message)
-        self.reason = reason
+        self.reason: Reason = reason
         self.message = message
         self.causes = causes[:MOST_CAUSES]
         self.kind = kind

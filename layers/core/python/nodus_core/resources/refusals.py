@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from nodus_core.kernel.errors import MOST_CAUSES, Cause, Refusal
+from nodus_core.kernel.errors import MOST_CAUSES, Cause, Reason, Refusal
 from nodus_core.resources.document import below
 
 _KEY = "[key]"
@@ -29,7 +29,7 @@ _REASONS = {
     "extra_forbidden": "FieldValueUnknown",
     "too_large": "FieldValueTooLong",
 }
-_WHOLE_REASON = {
+_WHOLE_REASON: dict[str, Reason] = {
     "too_large": "PayloadTooLarge",
     "coming_soon": "ComingSoon",
     "gpu_unavailable": "GPUUnavailable",
@@ -49,7 +49,7 @@ def refusal(
     return invalid(kind, name, causes, reason=reason)
 
 
-def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: str = "Invalid") -> Refusal:
+def invalid(kind: str, name: str | None, causes: tuple[Cause, ...], *, reason: Reason = "Invalid") -> Refusal:
     """A refusal of an object, with a message that a person can act on."""
     what = f"{kind} {name!r}" if name else kind
     listed = "; ".join(f"{cause.field} {cause.message}" for cause in causes[:MOST_CAUSES])
