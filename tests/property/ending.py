@@ -6,10 +6,11 @@ from typing import Any
 from nodus_core.conversations.unresolved import unresolved
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.journal import Journal
+from nodus_core.journal.keys import conversation_partition
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import MOST_SANDBOXES
 from nodus_core.kernel.money import ZERO
-from nodus_core.kernel.objects import Conversation, Object
+from nodus_core.kernel.objects import Conversation, Object, Turn
 from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import (
     FINAL_TASKS,
@@ -103,11 +104,18 @@ def _check_effects(world: Turmoil, head: Conversation) -> None:
             assert command.state not in (CommandState.PENDING, CommandState.CLAIMED), command.id
 
 
+def turns_of(journal: Journal, conversation: str) -> list[Turn]:
+    """All turns that are stored, whatever the conversation's head says."""
+    page = journal.store.query(conversation_partition(conversation), "turn#")
+    assert page.after is None
+    return [from_row(Turn, row) for row in page.rows]
+
+
 def _check_inputs(world: Turmoil, head: Conversation, obj: Object) -> None:
     """What was accepted has one turn, in order, or is listed as undelivered; what was refused is nowhere (FLD-12)."""
     entries = reader(world).inputs_of(LINE, after=0, limit=1000)
     assert [entry.seq for entry in entries] == list(range(1, head.accepted + 1))
-    turns = [(turn.number, turn.input) for turn in reader(world).turns_of(LINE)]
+    turns = [(turn.number, turn.input) for turn in turns_of(reader(world), LINE)]
     assert turns == [(number, number) for number in range(1, head.opened + 1)]
     states = [entry.state for entry in entries]
     unread = InputState.CANCELED if head.ended else InputState.QUEUED
@@ -192,7 +200,7 @@ def shown(status: dict[str, Any]) -> dict[str, Any]:
 
 def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, Any]:
     """The status from the journal alone, by rules written down a second time (INV-52)."""
-    turns = list(journal.turns_of(head.id))
+    turns = turns_of(journal, head.id)
     answers = [turn for turn in turns if turn.state is TurnState.COMPLETED and turn.answer is not None]
     spent = sum((turn.cost or ZERO for turn in turns if turn.state is not TurnState.OPEN), ZERO)
     status: dict[str, Any] = {
@@ -213,7 +221,7 @@ def recomputed(journal: Journal, head: Conversation, obj: Object) -> dict[str, A
 
 
 def _word(journal: Journal, head: Conversation, obj: Object) -> dict[str, str]:
-    turns = list(journal.turns_of(head.id))
+    turns = turns_of(journal, head.id)
     if head.ended and head.stop is not None:
         return {"phase": STOPS[head.stop.reason], "reason": head.stop.reason}
     if head.ended:

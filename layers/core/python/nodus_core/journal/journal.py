@@ -145,10 +145,6 @@ class Journal:
     def turn(self, conversation: str, number: int) -> Turn | None:
         return self._one(Turn, keys.turn_key(conversation, number))
 
-    def turns_of(self, conversation: str) -> Iterator[Turn]:
-        for row in self._rows(keys.conversation_partition(conversation), "turn#"):
-            yield from_row(Turn, row)
-
     # --- runs ---
 
     def run(self, run: str) -> Run | None:
