@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nodus_core.conversations.admission import LATEST_DEADLINE
+from nodus_core.conversations.pinning import LATEST_DEADLINE
 from nodus_core.conversations.promises import LONGEST_KEY as LONGEST_IDEMPOTENCY_KEY
 from nodus_core.resources import (
     addresses,

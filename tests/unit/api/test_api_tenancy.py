@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from nodus_core.access.door import Place
-from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.pinning import pinned
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.batches import Staged
 from nodus_core.journal.keys import project_key
@@ -210,13 +210,12 @@ def test_a_project_in_which_runs_are_being_created_together_is_not_deleted(rest:
 def stage_runs(rest: Rest, names: list[str]) -> Batch:
     """Runs of a batch whose caller is at work still."""
     world, shelf = rest.world, Shelf(rest.world.journal, rest.world.payloads, rest.world.clock)
-    admission = Admission(shelf, world.executions, world.schedules, world.ids)
     place, now = Place("acme", "web", "alice"), world.clock.now()
     wanted = [
         read_manifest(manifest("AgentRun", name, {"agent": "hello-agent", "input": "x"}), "AgentRun", "web")
         for name in names
     ]
-    runs = [admission.prepare(place, world.ids.fresh("run"), item, now) for item in wanted]
+    runs = [pinned(shelf, place, world.ids.fresh("run"), item, now) for item in wanted]
     uids = tuple(run.object.uid for run in runs)
     batch = Batch("batch-x", "acme", "web", tuple(names), uids, now)
     world.journal.batches.open(batch)

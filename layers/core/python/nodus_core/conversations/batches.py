@@ -8,8 +8,9 @@ from datetime import datetime
 
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
-from nodus_core.conversations.admission import KIND, Admission, Admitted
+from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.pinning import KIND, Admitted, pinned
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, exists, key_of, named, scope_of
 from nodus_core.journal.batches import MOST_AGENTS, SLICE, Staged
@@ -120,7 +121,7 @@ class Batches:
         version = 0
         for number, item in enumerate(manifests):
             try:
-                run = self.admission.prepare(place, self.admission.ids.fresh("run"), item, now)
+                run = pinned(self.admission.shelf, place, self.admission.ids.fresh("run"), item, now)
             except Refusal as refusal:
                 self._forget(runs)
                 raise of_item(number, refusal) from None

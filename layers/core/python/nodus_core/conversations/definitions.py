@@ -10,14 +10,13 @@ from nodus_core.conversations import promises
 from nodus_core.conversations.last_cells import last_cells
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import (
-    MOST_TRIES,
     Outcome,
     Shelf,
     as_text,
+    check_free,
     check_unseen,
-    contested,
-    exists,
     key_of,
+    look_again,
     named,
     scope_of,
 )
@@ -25,7 +24,6 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
-from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Object
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.deletion import ANY, Preconditions
@@ -70,9 +68,9 @@ class Definitions:
         return old.status
 
     def create(self, place: Place, manifest: Manifest, promised: Promise | None = None) -> Outcome:
-        """A new object. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`."""
-        wanted = manifest
-        for _ in range(MOST_TRIES):
+        """A new object. `AlreadyExists` when the name is taken, `IdempotencyKeyConflict`, `Conflict`."""
+
+        def attempt() -> Outcome:
             wanted = named(manifest, self.ids)
             key = key_of(place, self.kind, wanted.name)
             # The name before the receipt: an equal call that takes both in between is then seen as what it is.
@@ -81,63 +79,56 @@ class Definitions:
             if receipt:
                 first = promises.first_outcome(receipt, key, manifest)
                 return Outcome(first, self.shown(manifest, first), created=True, replayed=True)
-            if taken and manifest.name:
-                raise exists(self.kind, manifest.name)
-            if taken:
-                continue
-            check_unseen(wanted)
-            try:
-                return self.make(place, wanted, promised)
-            except ConditionFailed:
-                continue
-        raise contested(self.kind, wanted.name)
+            check_free(manifest, wanted, taken=taken)
+            return self.make(place, wanted, promised)
+
+        return look_again(self.kind, manifest.name, attempt)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
         """The object as the manifest has it, created when there is none (NOD-009). `Conflict`."""
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Outcome:
             old = self.shelf.journal.object(key_of(place, self.kind, manifest.name))
-            try:
-                if old is None:
-                    check_unseen(manifest)
-                    return self.make(place, manifest, None)
+            if old is not None:
                 return self.revise(old, manifest, exact=False)
-            except ConditionFailed:
-                continue
-        raise contested(self.kind, manifest.name)
+            check_unseen(manifest)
+            return self.make(place, manifest, None)
+
+        return look_again(self.kind, manifest.name, attempt)
 
     def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
         """The object with a merge patch (NOD-471). `NotFound`, `Invalid`, `Conflict`."""
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Outcome:
             old = self.shelf.find(place, self.kind, name)
-            manifest = self.patched(old, place, patch)
-            try:
-                return self.revise(old, manifest, exact=True)
-            except ConditionFailed:
-                continue
-        raise contested(self.kind, name)
+            return self.revise(old, self.patched(old, place, patch), exact=True)
+
+        return look_again(self.kind, name, attempt)
 
     def update(self, place: Place, manifest: Manifest) -> Outcome:
         """The object as the manifest has it, and nothing else of what it was. `NotFound`, `Invalid`, `Conflict`."""
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Outcome:
             old = self.shelf.find(place, self.kind, manifest.name)
-            try:
-                return self.revise(old, manifest.complete(), exact=True)
-            except ConditionFailed:
-                continue
-        raise contested(self.kind, manifest.name)
+            return self.revise(old, manifest.complete(), exact=True)
+
+        return look_again(self.kind, manifest.name, attempt)
 
     def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
         """Removes the object; runs keep what they were admitted with (NODQ-58). `NotFound`, `Conflict`."""
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Outcome:
             old = self.shelf.find(place, self.kind, name)
             wanted.check(old)
-            try:
-                self.remove(old, *self.removed(old))
-            except ConditionFailed:
-                continue
+            self.end(old)
             self.clear(old)
             return Outcome(old, {}, removed=True)
-        raise contested(self.kind, name)
+
+        return look_again(self.kind, name, attempt)
+
+    def end(self, old: Object) -> None:
+        """One try of the commit that ends an object. Raises `ConditionFailed` when it has changed since."""
+        self.remove(old, *self.removed(old))
 
     def remove(self, old: Object, *more: Operation) -> None:
         """The commit that ends an object; `more` goes with it. Raises `ConditionFailed` when it has changed since."""

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.store import Operation
-from nodus_core.kernel.errors import CorruptRow, Refusal, RetryableError
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal, RetryableError
 from nodus_core.kernel.objects import Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Stored, Text
 from nodus_core.resources.fields import LONGEST_NAME, is_name
@@ -199,6 +199,25 @@ class Shelf:
             raise Refusal("Conflict", message, kind=kind, name=name)
 
 
+def look_again(
+    kind: str,
+    name: str,
+    attempt: Callable[[], Outcome],
+    lost_to: Callable[[ConditionFailed], None] = lambda lost: None,
+) -> Outcome:
+    """What an attempt comes to; one that loses a race is made anew, from its first look on.
+
+    `lost_to` is told of each lost race. Raises `Refusal` `Conflict` after too many of them.
+    """
+    for _ in range(MOST_TRIES):
+        try:
+            return attempt()
+        except ConditionFailed as lost:
+            log.info("%s %s is looked at again: %s", kind, name, lost)
+            lost_to(lost)
+    raise contested(kind, name)
+
+
 def head_of(journal: Journal, obj: Object) -> Conversation:
     """The conversation of a run. Raises `CorruptRow` when it is missing: the run is removed, or broken."""
     head = journal.conversation(obj.uid)
@@ -250,6 +269,19 @@ def check_unseen(manifest: Manifest) -> None:
         "metadata.uid and metadata.resourceVersion to make a new one"
     )
     raise Refusal("Conflict", message, kind=manifest.kind, name=said.name or None)
+
+
+def check_free(manifest: Manifest, wanted: Manifest, *, taken: bool) -> None:
+    """Whether a manifest may become a new object, under the name `wanted` has.
+
+    Raises `Refusal`: `AlreadyExists`, `Conflict` for one that was seen before; `ConditionFailed` where a name was
+    generated and is taken: another one may be free.
+    """
+    if taken and manifest.name:
+        raise exists(manifest.kind, manifest.name)
+    if taken:
+        raise ConditionFailed("generate-name", {})
+    check_unseen(wanted)
 
 
 def exists(kind: str, name: str) -> Refusal:

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT, Place
+from nodus_core.access.door import SYSTEM_ORG, SYSTEM_PROJECT
 from nodus_core.conversations.definitions import Definitions
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, missing
+from nodus_core.conversations.shelf import missing
 from nodus_core.journal.access import (
     Access,
     Organization,
@@ -16,9 +16,8 @@ from nodus_core.journal.access import (
     project_row,
 )
 from nodus_core.journal.store import Operation
-from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
+from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.kernel.objects import Object
-from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.fields import is_label
 from nodus_core.resources.kinds import KINDS
 from nodus_core.resources.manifest import Manifest
@@ -62,23 +61,14 @@ class Projects(Definitions):
         check_organization(self.access, org)
         return (project_row(Project(org, name, obj.created_at)),)
 
-    def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
-        """Removes a project that holds nothing. `NotFound`, `Conflict` naming what it holds.
+    def end(self, old: Object) -> None:
+        """Removes a project that holds nothing. Raises `Refusal` `Conflict` naming what it holds.
 
         A look comes first, so that one that is in use is not closed. Then it is closed, so that nothing is made in it
         between the second look and the commit.
         """
-        for _ in range(MOST_TRIES):
-            old = self.shelf.find(place, PROJECT, name)
-            wanted.check(old)
-            self._look_first(place.org, name)
-            try:
-                self._end(old)
-            except ConditionFailed:
-                continue
-            self.clear(old)
-            return Outcome(old, {}, removed=True)
-        raise contested(PROJECT, name)
+        self._look_first(old.key.org, old.key.name)
+        self._close_and_remove(old)
 
     def _look_first(self, org: str, name: str) -> None:
         """Raises `Refusal` `Conflict` for a project that holds something, and opens it where a call has left it closed.
@@ -93,7 +83,7 @@ class Projects(Definitions):
             self.access.reopen_project(org, name, project.closing)
         raise _not_empty(name, held)
 
-    def _end(self, old: Object) -> None:
+    def _close_and_remove(self, old: Object) -> None:
         """Closes the project, looks, and removes it. Raises `Refusal` `Conflict`, `ConditionFailed`.
 
         On every other way out it is opened again; only a call that dies leaves it closed.

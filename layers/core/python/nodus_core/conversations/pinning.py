@@ -1,0 +1,181 @@
+"""What a new run pins: its agent's settings, its model, its deadline and its texts, checked before anything is stored."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.agents import agent_named
+from nodus_core.conversations.availability import check_available
+from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.own_keys import check_own_key
+from nodus_core.conversations.shelf import Shelf, as_text, check_unseen, key_of
+from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
+from nodus_core.inference.own_keys import WIRES
+from nodus_core.inference.target import OwnKey
+from nodus_core.journal.lines import LEASE
+from nodus_core.journal.payloads import Scope
+from nodus_core.kernel import projection
+from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.kernel.objects import Conversation, Input, Line, Object
+from nodus_core.kernel.states import InputState
+from nodus_core.kernel.text import Text
+from nodus_core.resources import defaults
+from nodus_core.resources.agent import STOPPED, AgentSpec
+from nodus_core.resources.agentrun import AgentRunSpec, deadline, with_moment
+from nodus_core.resources.fields import money
+from nodus_core.resources.inference_source import ModelSpec
+from nodus_core.resources.manifest import Manifest, check_spec
+from nodus_core.resources.refusals import invalid
+from nodus_core.resources.selectors import selectable
+
+KIND = "AgentRun"
+FIRST_GENERATION = 1
+LATEST_DEADLINE = timedelta(days=3653)
+"""Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """An agent as it was read: its object (whose version the admission checks) and its spec."""
+
+    object: Object
+    spec: AgentSpec
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A run that may be stored: its rows, the agent that the commit makes sure of, and the spec as it is answered."""
+
+    object: Object
+    conversation: Conversation
+    first: Input
+    agent: Object
+    spec: dict[str, Any]
+
+
+def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: datetime) -> Admitted:
+    """A run as it is to be stored: all that it needs is pinned, and its long texts are kept.
+
+    Raises `Refusal` as `Admission.admit_run` does for the run itself.
+    """
+    check_unseen(manifest)
+    spec = check_spec(KIND, manifest.name, manifest.spec)
+    if not isinstance(spec, AgentRunSpec):
+        raise TypeError(f"{manifest.kind} is not admitted as a run")
+    _check_deadline(manifest.name, spec, now)
+    fixed = with_moment(manifest.spec, now)
+    agent = _agent(shelf, place, spec.agent)
+    check_available(manifest.name, spec, spec.agent, agent.spec)
+    key, model = key_of(place, KIND, manifest.name), _choice(spec.model or agent.spec.model)
+    if model.own_key is not None:
+        field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
+        check_own_key(shelf.journal, key, model.wire, model.own_key, field)
+    cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
+    scope, said = Scope(place.org, uid), manifest.metadata
+    put = partial(shelf.payloads.put, scope)
+    obj = Object(
+        key=key,
+        uid=uid,
+        version=0,
+        generation=1,
+        spec=put(as_text(fixed)),
+        created_at=now,
+        status=projection.queued(agent.object.generation, cap),
+        labels=said.labels or {},
+        annotations=shelf.noted(scope, said.annotations),
+        selectable=selectable(manifest.spec),
+    )
+    conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
+    first = _first_input(obj, put(spec.input), place.caller)
+    return Admitted(obj, conversation, first, agent.object, fixed)
+
+
+def _agent(shelf: Shelf, place: Place, name: str) -> _Agent:
+    """The agent of that name, which must take runs."""
+    obj = agent_named(shelf, place.org, place.project, name)
+    spec = check_spec("Agent", name, shelf.spec(obj))
+    if not isinstance(spec, AgentSpec):
+        raise TypeError(f"{obj.key} is no agent")
+    if spec.state == STOPPED:
+        message = f"agent {name!r} is stopped and takes no runs; remove its spec.state first"
+        raise Refusal("AgentStopped", message, kind="Agent", name=name)
+    return _Agent(obj, spec)
+
+
+def _conversation(obj: Object, spec: AgentRunSpec, context: Text, cap: Decimal) -> Conversation:
+    """The run's conversation; the lease is that of the execution that starts after the commit.
+
+    When that start is lost, the sweeper sees the lease end.
+    """
+    return Conversation(
+        id=obj.uid,
+        object=obj.key,
+        context=context,
+        line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
+        created_at=obj.created_at,
+        cap=cap,
+        keep_alive=spec.keep_alive or False,
+        accepted=1,
+        deadline=deadline(spec.deadline, obj.created_at) if spec.deadline else None,
+    )
+
+
+def _first_input(obj: Object, text: Text, author: str) -> Input:
+    return Input(
+        conversation=obj.uid,
+        seq=1,
+        text=text,
+        state=InputState.QUEUED,
+        origin="person",
+        author=author,
+        created_at=obj.created_at,
+    )
+
+
+def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
+    if spec.deadline is None:
+        return
+    at = deadline(spec.deadline, now)
+    if at <= now:
+        raise invalid(KIND, name, (Cause("spec.deadline", "must lie in the future"),))
+    if at - now > LATEST_DEADLINE:
+        message = f"must lie at most {LATEST_DEADLINE.days} days ahead"
+        raise invalid(KIND, name, (Cause("spec.deadline", message),))
+
+
+def _context(agent: _Agent, run: AgentRunSpec) -> Context:
+    """What the run pins: the agent's settings, with the run's own model in place of the agent's (NODQ-30)."""
+    spec = agent.spec
+    return Context(
+        agent=agent.object.key.name,
+        agent_generation=agent.object.generation,
+        system=spec.system or "",
+        model=_choice(run.model or spec.model),
+        working_dir=spec.working_dir or defaults.DEFAULT_FOLDER,
+        setup=spec.setup,
+        image=spec.image or defaults.DEFAULT_IMAGE,
+        env={variable.name: variable.value for variable in spec.env or []},
+        max_tool_calls=defaults.DEFAULT_TOOL_CALLS if spec.max_tool_calls is None else spec.max_tool_calls,
+        max_parallel_agents=spec.max_parallel_agents or 0,
+        parallelism=run.parallelism or 0,
+        state_dir=spec.continuity.state_dir if spec.continuity else None,
+    )
+
+
+def _choice(model: ModelSpec | None) -> ModelChoice:
+    if model is None:
+        return ModelChoice("Nodus")
+    own_key = None
+    if model.api_key_secret is not None:
+        own_key = OwnKey(model.api_key_secret, model.api_key_field, model.base_url)
+    return ModelChoice(
+        access=model.access,
+        name=model.name,
+        families=tuple(model.families or ()),
+        max_tokens=DEFAULT_MAX_TOKENS if model.max_tokens is None else model.max_tokens,
+        wire=WIRES[model.protocol or "Anthropic"],
+        own_key=own_key,
+    )
