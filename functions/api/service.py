@@ -108,34 +108,12 @@ class Service:
         is made works nowhere.
         """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
-        access, limits = Access(journal.writer), Limits(Rates(journal.writer), clock)
+        limits = Limits(Rates(journal.writer), clock)
         keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
         admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
-
-        def rehearse() -> "Service":
-            ports = Rehearsal.of(shelf, ids)
-            return cls.over(
-                ports.shelf,
-                ports.vault,
-                ports.kicks,
-                ports.schedules,
-                ids,
-                callers=callers,
-                rehearsed=True,
-            )
-
         return cls(
-            door=Door(access, clock, limits, callers.rate),
-            verbs={
-                **{kind.name: Verbs.of(Definitions(shelf, ids, kind.name)) for kind in KINDS},
-                "AgentGroup": Verbs.of(Groups(shelf, ids)),
-                "AgentRun": Verbs.of_runs(admission, control),
-                "ApiKey": Verbs.of(keys),
-                "Budget": Verbs.of(Budgets(shelf, ids)),
-                "Organization": Verbs.of(Organizations(shelf, ids)),
-                "Project": Verbs.of(Projects(shelf, ids, access=access)),
-                "Secret": Verbs.of(Secrets(shelf, ids, vault=vault)),
-            },
+            door=Door(Access(journal.writer), clock, limits, callers.rate),
+            verbs={**_definitions(shelf, ids, vault, keys), "AgentRun": Verbs.of_runs(admission, control)},
             logins=Logins(keys, IdentityRows(journal.writer), callers.identities, callers.judge, limits),
             admission=admission,
             batches=Batches(admission),
@@ -148,5 +126,23 @@ class Service:
             stepping=Stepping(shelf),
             team=Team(reading),
             clock=clock,
-            rehearse=rehearse,
+            rehearse=lambda: cls._rehearsed(shelf, ids, callers),
         )
+
+    @classmethod
+    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers) -> Self:
+        ports = Rehearsal.of(shelf, ids)
+        return cls.over(
+            ports.shelf, ports.vault, ports.kicks, ports.schedules, ids, callers=callers, rehearsed=True
+        )
+
+
+def _definitions(shelf: Shelf, ids: Ids, vault: Vault, keys: ApiKeys) -> dict[str, Verbs]:
+    """The verbs of every kind whose objects only say something."""
+    cases: tuple[Definitions, ...] = (
+        *(Definitions(shelf, ids, kind.name) for kind in KINDS),
+        # Those that keep something beside their objects take the place of the plain ones.
+        *(Groups(shelf, ids), Budgets(shelf, ids), Secrets(shelf, ids, vault=vault), keys),
+        *(Organizations(shelf, ids), Projects(shelf, ids, access=Access(shelf.journal.writer))),
+    )
+    return {each.kind: Verbs.of(each) for each in cases}
