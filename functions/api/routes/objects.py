@@ -5,7 +5,8 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
-from nodus_core.resources.agentrunlist import ITEM, is_list, read_list
+from nodus_core.kernel.objects import AGENT_RUN
+from nodus_core.resources.agentrunlist import is_list, read_list
 from nodus_core.resources.deletion import DeleteOptions, read_deletion
 from nodus_core.resources.kinds import KINDS, Kind
 from nodus_core.resources.manifest import read_manifest
@@ -53,7 +54,7 @@ def _add_changes(gate: Gate, kind: Kind) -> None:
 
     def repeatable(call: Call) -> bool:
         """A PUT states an outcome; so does an apply, but of a run, which it would start anew."""
-        return call.method == "PUT" or (call.is_apply and kind.name != "AgentRun")
+        return call.method == "PUT" or (call.is_apply and kind.name != AGENT_RUN)
 
     @behind("PUT", rule, may_write, repeatable=repeatable)
     def update(place: Place, call: Call, name: str) -> Response[Any]:
@@ -81,7 +82,7 @@ def _add_making(gate: Gate, kind: Kind) -> None:
         service = _service(gate.service, call)
         call.content_type(JSON)
         body = call.json()
-        if kind.name == ITEM and is_list(body):
+        if kind.name == AGENT_RUN and is_list(body):
             manifests = read_list(body, place.project)
             promise = required(place, call, manifests)
             return outcomes_reply(service, service.batches.create(place, manifests, promise))

@@ -8,7 +8,7 @@ from typing import Any
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.batch_keeping import BatchKeeping
-from nodus_core.conversations.pinning import FIRST_GENERATION, KIND, pinned
+from nodus_core.conversations.pinning import FIRST_GENERATION, pinned
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import (
     Outcome,
@@ -22,7 +22,7 @@ from nodus_core.conversations.shelf import (
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel.errors import Refusal
-from nodus_core.kernel.objects import Conversation, Object
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object
 from nodus_core.resources.agentrun import with_moment
 from nodus_core.resources.manifest import Manifest, merged
 from nodus_core.resources.patch import immutable, same
@@ -53,7 +53,7 @@ class Admission:
 
         def attempt() -> Outcome:
             now, wanted = self.shelf.clock.now(), named(manifest, self.ids)
-            key = key_of(place, KIND, wanted.name)
+            key = key_of(place, AGENT_RUN, wanted.name)
             # The name before the receipt: an equal call that takes both in between is then seen as what it is.
             taken = self.shelf.journal.object(key) is not None
             receipt = promised and promises.kept(self.shelf.journal, promised, now)
@@ -65,7 +65,7 @@ class Admission:
             return self._admit(place, uid, wanted, promised)
 
         # The name was taken, the agent changed, or an equal call was faster.
-        return look_again(KIND, manifest.name, attempt, self._keeping.make_way)
+        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.make_way)
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
         """The run as the manifest has it: admitted when there is none, else unchanged (NOD-052).
@@ -74,39 +74,41 @@ class Admission:
         """
 
         def attempt() -> Outcome:
-            old = self.shelf.journal.object(key_of(place, KIND, manifest.name))
+            old = self.shelf.journal.object(key_of(place, AGENT_RUN, manifest.name))
             if old is not None:
                 return self._keep(old, manifest, exact=False)
             return self._admit(place, self.ids.fresh("run"), manifest, None)
 
-        return look_again(KIND, manifest.name, attempt, self._keeping.make_way)
+        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.make_way)
 
     def update(self, place: Place, manifest: Manifest) -> Outcome:
         """The run with the manifest's labels and annotations. `NotFound`, `Invalid` for another spec, `Conflict`."""
 
         def attempt() -> Outcome:
-            return self._keep(self.shelf.find(place, KIND, manifest.name), manifest.complete(), exact=True)
+            return self._keep(
+                self.shelf.find(place, AGENT_RUN, manifest.name), manifest.complete(), exact=True
+            )
 
-        return look_again(KIND, manifest.name, attempt)
+        return look_again(AGENT_RUN, manifest.name, attempt)
 
     def patch(self, place: Place, name: str, patch: Mapping[str, Any]) -> Outcome:
         """The run with a merge patch, which may change its labels and annotations only. `NotFound`, `Invalid`, `Conflict`."""
 
         def attempt() -> Outcome:
-            old = self.shelf.find(place, KIND, name)
+            old = self.shelf.find(place, AGENT_RUN, name)
             return self._keep(old, merged(self.shelf.manifest(old), place.project, patch), exact=True)
 
-        return look_again(KIND, name, attempt)
+        return look_again(AGENT_RUN, name, attempt)
 
     def _keep(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
         """An admitted run with its own spec, perhaps with other labels."""
         if old.deleted_at is not None:
             message = f"AgentRun {manifest.name!r} is being deleted; wait until it is gone"
-            raise Refusal("Conflict", message, kind=KIND, name=manifest.name)
+            raise Refusal("Conflict", message, kind=AGENT_RUN, name=manifest.name)
         spec = self.shelf.spec(old)
         manifest = replace(manifest, spec=with_moment(manifest.spec, old.created_at))
         if not same(spec, manifest.spec):
-            raise immutable(KIND, manifest.name, spec, manifest.spec)
+            raise immutable(AGENT_RUN, manifest.name, spec, manifest.spec)
         return self.shelf.revise(old, manifest, exact=exact)
 
     def _admit(self, place: Place, uid: str, manifest: Manifest, promised: Promise | None) -> Outcome:

@@ -10,13 +10,13 @@ from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.batch_keeping import BatchKeeping
-from nodus_core.conversations.pinning import KIND, Admitted, pinned
+from nodus_core.conversations.pinning import Admitted, pinned
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, exists, key_of, named, scope_of
 from nodus_core.journal.batches import MOST_AGENTS, SLICE, Staged
 from nodus_core.journal.changes import next_version
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
-from nodus_core.kernel.objects import Batch, Line
+from nodus_core.kernel.objects import AGENT_RUN, Batch, Line
 from nodus_core.resources.agentrun import with_moment
 from nodus_core.resources.manifest import Manifest
 from nodus_core.resources.refusals import of_item
@@ -44,14 +44,14 @@ class Batches:
             if known is not None:
                 return known
             if taken is not None:
-                raise of_item(taken, exists(KIND, manifests[taken].name))
+                raise of_item(taken, exists(AGENT_RUN, manifests[taken].name))
             try:
                 return self._create(place, manifests, promised)
             except ConditionFailed as lost:
                 # A name was taken, an agent changed, or an equal call was faster: look again.
                 log.info("a batch of %s runs looks again: %s", len(manifests), lost)
                 self._keeping.make_way(lost)
-        raise contested(KIND, manifests[0].name)
+        raise contested(AGENT_RUN, manifests[0].name)
 
     @property
     def _keeping(self) -> BatchKeeping:
@@ -60,7 +60,7 @@ class Batches:
     def _taken(self, place: Place, manifests: Sequence[Manifest]) -> int | None:
         """The first item whose name an object has."""
         found = self.admission.shelf.journal.objects_at(
-            [key_of(place, KIND, item.name) for item in manifests]
+            [key_of(place, AGENT_RUN, item.name) for item in manifests]
         )
         return next((number for number, obj in enumerate(found) if obj is not None), None)
 
@@ -72,7 +72,7 @@ class Batches:
             return None
         outcomes: list[Outcome] = []
         for facts, item in zip(json.loads(receipt.facts), manifests, strict=True):
-            first = promises.outcome_of(facts, key_of(place, KIND, item.name), item)
+            first = promises.outcome_of(facts, key_of(place, AGENT_RUN, item.name), item)
             spec = with_moment(item.spec, first.created_at)
             outcomes.append(Outcome(first, spec, created=True, replayed=True))
         return outcomes

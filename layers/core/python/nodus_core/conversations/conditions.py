@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from nodus_core.conversations.availability import NOT_AVAILABLE, unhonoured
-from nodus_core.kernel.objects import Object
+from nodus_core.kernel.objects import AGENT_RUN, Object
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
@@ -39,7 +39,7 @@ def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: dateti
 
     `now`: the moment as of which they are told.
     """
-    if obj.key.kind == "AgentRun":
+    if obj.key.kind == AGENT_RUN:
         return status
     kind = BY_NAME[obj.key.kind]
     said = _conditions(kind.name, spec, status, now)

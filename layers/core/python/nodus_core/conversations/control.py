@@ -11,11 +11,9 @@ from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed
-from nodus_core.kernel.objects import Conversation, Object, StopMarker
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, StopMarker
 from nodus_core.kernel.stopping import CANCELLED
 from nodus_core.resources.deletion import ANY, Preconditions
-
-KIND = "AgentRun"
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ class Control:
     def _stop(self, place: Place, name: str, wanted: Preconditions = ANY) -> Object:
         """The run with its stop marker set, unless it has finished or is stopped."""
         for _ in range(MOST_TRIES):
-            obj = self.shelf.find(place, KIND, name)
+            obj = self.shelf.find(place, AGENT_RUN, name)
             wanted.check(obj)
             if finished(obj):
                 return obj
@@ -68,7 +66,7 @@ class Control:
                     continue
             self.kicks.nudge(obj.uid)
             return obj
-        raise contested(KIND, name)
+        raise contested(AGENT_RUN, name)
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
@@ -86,10 +84,10 @@ class Control:
             except ConditionFailed:
                 current = self.shelf.journal.object(obj.key)
                 if current is None or current.uid != obj.uid:
-                    raise missing(KIND, obj.key.name) from None
+                    raise missing(AGENT_RUN, obj.key.name) from None
                 wanted.check(current)
                 obj = current
-        raise contested(KIND, obj.key.name)
+        raise contested(AGENT_RUN, obj.key.name)
 
     def _purge(self, obj: Object) -> None:
         """Removes a run that nothing works on; one that another removes meanwhile is gone as well."""
@@ -102,7 +100,7 @@ class Control:
             if current is None or current.uid != obj.uid:
                 return None
             obj = current
-        raise contested(KIND, obj.key.name)
+        raise contested(AGENT_RUN, obj.key.name)
 
 
 def finished(obj: Object) -> bool:

@@ -14,13 +14,11 @@ from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.ids import digest
-from nodus_core.kernel.objects import Conversation, Input, Object, Receipt
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object, Receipt
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.stopping import DEADLINE_EXCEEDED, is_overdue
 from nodus_core.kernel.times import moment, stamp
 from nodus_core.resources.message import Message
-
-KIND = "AgentRun"
 
 MOST_LOST_RACES = 64
 """Messages that others may get in first, one after the other, before a sender is told to try again."""
@@ -54,7 +52,7 @@ class Messages:
         when the key stands for another text, `Conflict` after too many lost races.
         """
         for _ in range(MOST_LOST_RACES):
-            obj = self.shelf.find(place, KIND, name)
+            obj = self.shelf.find(place, AGENT_RUN, name)
             with self.shelf.reading(obj):
                 head = head_of(self.shelf.journal, obj)
             # The head before the receipt: what was accepted before an end that was seen is then seen as well.
@@ -69,7 +67,7 @@ class Messages:
                 continue
             self.kicks.nudge(obj.uid)
             return accepted
-        raise contested(KIND, name)
+        raise contested(AGENT_RUN, name)
 
     def _accept(self, obj: Object, head: Conversation, message: Message, author: str) -> Accepted:
         text = self.shelf.payloads.put(scope_of(obj), message.payload)
@@ -108,7 +106,7 @@ def _check_open(name: str, head: Conversation, now: datetime) -> None:
     else:
         return
     message = f"AgentRun {name!r} {what} and takes no more messages; start a new run"
-    raise Refusal("AgentRunFinished", message, kind=KIND, name=name)
+    raise Refusal("AgentRunFinished", message, kind=AGENT_RUN, name=name)
 
 
 def _as_before(name: str, receipt: Receipt, message: Message) -> Accepted:
@@ -117,7 +115,7 @@ def _as_before(name: str, receipt: Receipt, message: Message) -> Accepted:
             f"messageKey {message.message_key!r} was used for another message to AgentRun {name!r}; nothing was "
             "delivered: take a new key for a new message"
         )
-        raise Refusal("MessageKeyConflict", text, kind=KIND, name=name)
+        raise Refusal("MessageKeyConflict", text, kind=AGENT_RUN, name=name)
     return replace(_accepted(name, receipt), replayed=True)
 
 

@@ -19,7 +19,7 @@ from nodus_core.journal.lines import LEASE
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, Refusal
-from nodus_core.kernel.objects import Conversation, Input, Line, Object
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Line, Object
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
@@ -31,7 +31,6 @@ from nodus_core.resources.manifest import Manifest, check_spec
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.selectors import selectable
 
-KIND = "AgentRun"
 FIRST_GENERATION = 1
 LATEST_DEADLINE = timedelta(days=3653)
 """Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
@@ -62,14 +61,14 @@ def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: dateti
     Raises `Refusal` as `Admission.admit_run` does for the run itself.
     """
     check_unseen(manifest)
-    spec = check_spec(KIND, manifest.name, manifest.spec)
+    spec = check_spec(AGENT_RUN, manifest.name, manifest.spec)
     if not isinstance(spec, AgentRunSpec):
         raise TypeError(f"{manifest.kind} is not admitted as a run")
     _check_deadline(manifest.name, spec, now)
     fixed = with_moment(manifest.spec, now)
     agent = _agent(shelf, place, spec.agent)
     check_available(manifest.name, spec, spec.agent, agent.spec)
-    key, model = key_of(place, KIND, manifest.name), _choice(spec.model or agent.spec.model)
+    key, model = key_of(place, AGENT_RUN, manifest.name), _choice(spec.model or agent.spec.model)
     if model.own_key is not None:
         field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
         check_own_key(shelf.journal, key, model.wire, model.own_key, field)
@@ -140,10 +139,10 @@ def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
         return
     at = deadline(spec.deadline, now)
     if at <= now:
-        raise invalid(KIND, name, (Cause("spec.deadline", "must lie in the future"),))
+        raise invalid(AGENT_RUN, name, (Cause("spec.deadline", "must lie in the future"),))
     if at - now > LATEST_DEADLINE:
         message = f"must lie at most {LATEST_DEADLINE.days} days ahead"
-        raise invalid(KIND, name, (Cause("spec.deadline", message),))
+        raise invalid(AGENT_RUN, name, (Cause("spec.deadline", message),))
 
 
 def _context(agent: _Agent, run: AgentRunSpec) -> Context:

@@ -21,14 +21,13 @@ from nodus_core.journal.store import Key
 from nodus_core.kernel import metering, projection
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import BUDGET, ZERO
-from nodus_core.kernel.objects import Conversation, Object, Run, Turn
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.metadata import SANDBOX_FINALIZER
 
-RUN = "AgentRun"
 PROJECT = "Project"
 
 LARGEST_ANSWER = 4_000_000
@@ -71,7 +70,7 @@ class Reading:
 
         Raises `Refusal` `AnswerNotReady` while there is none, `PayloadExpired` when it is kept no longer.
         """
-        obj = self.shelf.find(place, RUN, name)
+        obj = self.shelf.find(place, AGENT_RUN, name)
         if obj.expired_at is not None:
             raise expired(name)
         with self.shelf.reading(obj):
@@ -84,7 +83,7 @@ class Reading:
             phase, name = obj.status.get("phase", "Queued"), obj.key.name
             hint = "it ended without one" if finished(obj) else "ask again when its turn has finished"
             message = f"AgentRun {name!r} is {phase} and has no answer: {hint}"
-            raise Refusal("AnswerNotReady", message, kind=RUN, name=name)
+            raise Refusal("AnswerNotReady", message, kind=AGENT_RUN, name=name)
         if isinstance(text, Inline):
             return text.text
         if text.size <= LARGEST_ANSWER:
@@ -138,7 +137,9 @@ class Reading:
         ]
 
     def _run_statuses(self, objects: Sequence[Object]) -> list[Shown]:
-        live = [obj for obj in objects if obj.key.kind == RUN and not (finished(obj) and _is_let_go(obj))]
+        live = [
+            obj for obj in objects if obj.key.kind == AGENT_RUN and not (finished(obj) and _is_let_go(obj))
+        ]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])
         rooms = self._rows(

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
-from nodus_core.conversations.control import KIND, finished
+from nodus_core.conversations.control import finished
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.reading import live_status
@@ -23,7 +23,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
 from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
-from nodus_core.kernel.objects import Attention, Conversation, Object, Run
+from nodus_core.kernel.objects import AGENT_RUN, Attention, Conversation, Object, Run
 from nodus_core.kernel.progress import resolve
 from nodus_core.kernel.states import Statement, TaskKind
 from nodus_core.kernel.tasks import Resolution, Result, Task
@@ -63,7 +63,7 @@ class Resolving:
         is over or being cancelled; `IdempotencyKeyConflict`; `Invalid` for a result that such a step cannot have.
         """
         for _ in range(MOST_TRIES):
-            obj = self.shelf.find(place, KIND, name)
+            obj = self.shelf.find(place, AGENT_RUN, name)
             promised = _promise(place, obj, stated)
             with self.shelf.reading(obj):
                 held = self._held(obj, stated.step)
@@ -83,7 +83,7 @@ class Resolving:
                 continue
             self.kicks.nudge(obj.uid)
             return Outcome(shown, self.shelf.spec(obj))
-        raise contested(KIND, name)
+        raise contested(AGENT_RUN, name)
 
     def _resolve(self, obj: Object, held: _Held, stated: Stated, by: str, promised: Promise) -> Object:
         journal, run, task, head = self.shelf.journal, held.run, held.task, held.head
@@ -131,7 +131,7 @@ class Resolving:
             message = f"AgentRun {name!r} is being stopped ({head.stop.reason}): nothing follows from its steps any more"
         else:
             message = f"step {step!r} is {state_of(found)}: nobody is asked what became of it"
-        raise Refusal("Conflict", message, kind=KIND, name=name)
+        raise Refusal("Conflict", message, kind=AGENT_RUN, name=name)
 
     def _steps(self, head: Conversation, step: str) -> Iterator[Task]:
         """Steps of that name; only a refusal looks for them."""

@@ -17,7 +17,7 @@ from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.store import Operation
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal, RetryableError
-from nodus_core.kernel.objects import Conversation, Object, ObjectKey
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, ObjectKey
 from nodus_core.kernel.text import Stored, Text
 from nodus_core.resources.fields import LONGEST_NAME, is_name
 from nodus_core.resources.kinds import BY_NAME
@@ -256,7 +256,7 @@ def missing(kind: str, name: str) -> Refusal:
 
 def expired(name: str) -> Refusal:
     message = f"the texts of AgentRun {name!r} were kept for 30 days after its end and are gone; its steps, times and costs stay"
-    return Refusal("PayloadExpired", message, kind="AgentRun", name=name)
+    return Refusal("PayloadExpired", message, kind=AGENT_RUN, name=name)
 
 
 def check_unseen(manifest: Manifest) -> None:
@@ -287,7 +287,7 @@ def check_free(manifest: Manifest, wanted: Manifest, *, taken: bool) -> None:
 def exists(kind: str, name: str) -> Refusal:
     instead = (
         "or delete it first: what a run is to do cannot change"
-        if kind == "AgentRun"
+        if kind == AGENT_RUN
         else "or apply to change it"
     )
     message = f"{kind} {name!r} exists; take another name, {instead}"

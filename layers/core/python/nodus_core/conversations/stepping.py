@@ -8,11 +8,11 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.listing import MOST_REPLY, PageOf, token, untoken
-from nodus_core.conversations.reading import RUN, Shown
+from nodus_core.conversations.reading import Shown
 from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
-from nodus_core.kernel.objects import Conversation, Object, Run
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
@@ -79,7 +79,7 @@ class Stepping:
     def page(self, place: Place, name: str, limit: int, after: str | None) -> PageOf:
         """At most `limit` steps in order; fewer when they are large. Raises `Refusal` `NotFound`, `BadRequest`."""
         position = Position() if after is None else Position.from_token(after)
-        obj = self.shelf.find(place, RUN, name)
+        obj = self.shelf.find(place, AGENT_RUN, name)
         with self.shelf.reading(obj):
             return self._page(obj, limit, position)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodus_core.access.door import Place
-from nodus_core.conversations.reading import RUN, Reading
+from nodus_core.conversations.reading import Reading
 from nodus_core.kernel import projection
+from nodus_core.kernel.objects import AGENT_RUN
 from nodus_core.resources.kinds import API_VERSION
 
 COUNTS = ("total", "queued", "active", "completed", "failed", "cancelled", "needsResolution")
@@ -31,7 +32,7 @@ class Team:
 
     def view(self, place: Place, name: str) -> dict[str, Any]:
         """The team view of a run. Raises `Refusal` `NotFound`."""
-        run = self.reading.object(place, RUN, name)
+        run = self.reading.object(place, AGENT_RUN, name)
         return {
             "apiVersion": API_VERSION,
             "kind": "Team",

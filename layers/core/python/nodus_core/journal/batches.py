@@ -31,13 +31,12 @@ from nodus_core.journal.store import (
     both,
 )
 from nodus_core.journal.writer import Writer, stored
-from nodus_core.kernel.objects import Batch, Conversation, Input, Object, ObjectKey, Receipt
+from nodus_core.kernel.objects import AGENT_RUN, Batch, Conversation, Input, Object, ObjectKey, Receipt
 from nodus_core.kernel.states import BatchState
 
 PATIENCE = timedelta(minutes=1)
 """Time that a call has to commit its batch: longer than an invocation of `api` lives. Then anybody may abort it."""
 
-KIND = "AgentRun"
 
 SLICE = 25
 """Runs of one commit: three rows each, and a transaction has at most 4 MB."""
@@ -98,7 +97,7 @@ class Batches:
         Condition: the batch is open, the receipt's key is free, each agent is still the one that was read, the
         project is not being deleted. Raises `ConditionFailed`, and for the project `Refusal` `Conflict`.
         """
-        key, place = batch_key(batch.id), ObjectKey(batch.org, batch.project, KIND, "")
+        key, place = batch_key(batch.id), ObjectKey(batch.org, batch.project, AGENT_RUN, "")
         decided = {"state": BatchState.COMMITTED.value, **due(key.pk, now)}
         making(
             self._writer,
@@ -148,7 +147,7 @@ class Batches:
                 key
                 for name, uid in part
                 for key in (
-                    object_key(ObjectKey(batch.org, batch.project, KIND, name)),
+                    object_key(ObjectKey(batch.org, batch.project, AGENT_RUN, name)),
                     conversation_key(uid),
                 )
             ]

@@ -16,6 +16,9 @@ from nodus_core.kernel.states import BatchState, InputState, RunState, TurnState
 from nodus_core.kernel.tasks import NO_TOKENS, Usage
 from nodus_core.kernel.text import Text
 
+AGENT_RUN = "AgentRun"
+"""The kind whose objects have conversations."""
+
 
 @dataclass(frozen=True)
 class ObjectKey:

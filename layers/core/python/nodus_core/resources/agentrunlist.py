@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from nodus_core.kernel.errors import Cause, Refusal
+from nodus_core.kernel.objects import AGENT_RUN
 from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.manifest import Manifest, read_manifest
 from nodus_core.resources.refusals import invalid, of_item, unknown_fields
 
-ITEM = "AgentRun"
-KIND = BY_NAME[ITEM].list_name
+KIND = BY_NAME[AGENT_RUN].list_name
 
 MOST_ITEMS = 100
 """Runs of one batch (NOD-360)."""
@@ -29,7 +29,7 @@ def read_list(body: Mapping[str, Any], project: str) -> list[Manifest]:
         causes.append(Cause("apiVersion", f"must be {API_VERSION}"))
     items = body.get("items")
     if not isinstance(items, list) or not 1 <= len(cast("list[Any]", items)) <= MOST_ITEMS:
-        causes.append(Cause("items", f"must be a list of 1 to {MOST_ITEMS} objects of kind {ITEM}"))
+        causes.append(Cause("items", f"must be a list of 1 to {MOST_ITEMS} objects of kind {AGENT_RUN}"))
     if causes:
         raise invalid(KIND, None, tuple(causes))
     return [_item(number, item, project) for number, item in enumerate(cast("list[Any]", items))]
@@ -37,9 +37,9 @@ def read_list(body: Mapping[str, Any], project: str) -> list[Manifest]:
 
 def _item(number: int, item: Any, project: str) -> Manifest:
     if not isinstance(item, dict):
-        cause = Cause(f"items[{number}]", f"must be an object of kind {ITEM}")
+        cause = Cause(f"items[{number}]", f"must be an object of kind {AGENT_RUN}")
         raise invalid(KIND, None, (cause,))
     try:
-        return read_manifest(cast("dict[str, Any]", item), ITEM, project)
+        return read_manifest(cast("dict[str, Any]", item), AGENT_RUN, project)
     except Refusal as refusal:
         raise of_item(number, refusal) from None
