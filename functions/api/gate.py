@@ -22,7 +22,7 @@ BASE_PATH = f"/apis/{API_VERSION}"
 BASE = f"{BASE_PATH}/namespaces/<project>"
 REQUEST_ID = "X-Request-Id"
 """The header by which an answer is found in the logs."""
-_LONG = 500_000
+_LONG = 200_000
 """Characters of a body from which on it is packed."""
 
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
