@@ -57,6 +57,7 @@ class Call:
         content_type: str = JSON,
         repeatable: bool = False,
         key: str | None = None,
+        accept: str = f"{JSON}, text/plain",
     ) -> None:
         self.method = method
         self.path = path
@@ -64,6 +65,7 @@ class Call:
         self.body = body
         self.content_type = content_type
         self.repeatable = repeatable or method == "GET"
+        self.accept = accept
         self.key = os.urandom(16).hex() if key is None else key
 
 
@@ -205,7 +207,7 @@ class Transport:
         return until is None or self.wire.clock() + seconds < until
 
     def _once(self, call: Call, until: float | None) -> Flow[Reply]:
-        headers = {"Authorization": f"Bearer {self.settings.token}", "Accept": "application/json, text/plain"}
+        headers = {"Authorization": f"Bearer {self.settings.token}", "Accept": call.accept}
         if self.settings.org:
             headers["Nodus-Org"] = self.settings.org
         if call.method != "GET":

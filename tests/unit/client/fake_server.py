@@ -18,6 +18,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nodus import _kinds
+from nodus_core.kernel.times import stamp
+from nodus_core.resources.kinds import BY_NAME
+from nodus_core.resources.tables import Tables
 
 from tests.unit.client.fake_runs import Outcome, Run
 
@@ -217,8 +220,8 @@ class FakeServer:
         if seen.query.get("watch") == "true":
             return self._watched(seen, project, plural)
         items = [thing for key, thing in sorted(self.objects.items()) if key[:2] == (project, plural)]
-        chosen = [item for item in items if _selected(item, seen.query)]
-        return self._page(seen, KINDS[plural] + "List", [self._shown(item) for item in chosen])
+        shown = [self._shown(item) for item in items if _selected(item, seen.query)]
+        return self._page(seen, KINDS[plural] + "List", shown, _tables(seen, plural))
 
     def _watched(self, seen: Seen, project: str, plural: str) -> Answer:
         """A window: what has changed since, at once, and where it stands now."""
@@ -229,15 +232,21 @@ class FakeServer:
             if version > since and where == (project, plural) and _selected(thing, seen.query)
         ]
         mark = {"metadata": {"resourceVersion": str(self._version)}, "kind": KINDS[plural]}
-        lines = [json.dumps(event) for event in [*events, {"type": "BOOKMARK", "object": mark}]]
-        return Answer(200, "\n".join(lines).encode() + b"\n")
+        events.append({"type": "BOOKMARK", "object": mark})
+        if tables := _tables(seen, plural):
+            events = [_as_row(tables, event, number) for number, event in enumerate(events)]
+        return Answer(200, "\n".join(map(json.dumps, events)).encode() + b"\n")
 
-    def _page(self, seen: Seen, kind: str, items: list[dict[str, Any]]) -> Answer:
+    def _page(
+        self, seen: Seen, kind: str, items: list[dict[str, Any]], tables: Tables | None = None
+    ) -> Answer:
         start = int(seen.query.get("continue", "at-0").removeprefix("at-"))
         end = start + min(int(seen.query.get("limit", "100")), self.page_size)
         metadata = {"resourceVersion": str(self._version)}
         if end < len(items):
             metadata["continue"] = f"at-{end}"
+        if tables is not None:
+            return _json(200, tables.table(items[start:end], metadata))
         head = {"apiVersion": "nodus.dev/v1", "kind": kind, "metadata": metadata}
         return _json(200, head | {"items": items[start:end]})
 
@@ -299,7 +308,8 @@ class FakeServer:
             run.look()
         if "deletionTimestamp" in thing["metadata"]:
             del self.objects[project, plural, name]  # its sandbox is gone: seen once more, then no longer
-        return _json(200, self._shown(thing))
+        tables, shown = _tables(seen, plural), self._shown(thing)
+        return _json(200, shown if tables is None else tables.table([shown], {}))
 
     def _patch(self, seen: Seen, project: str, plural: str, name: str) -> Answer:
         body = seen.json()
@@ -460,6 +470,24 @@ class FakeServer:
         }
 
 
+def _tables(seen: Seen, plural: str) -> Tables | None:
+    """The server's own tables, where a request asks for them."""
+    if "as=Table" not in seen.headers.get("accept", ""):
+        return None
+    include: Any = seen.query.get("includeObject", "Metadata")
+    return Tables(BY_NAME[KINDS[plural]], datetime.now(UTC), include)
+
+
+def _as_row(tables: Tables, event: dict[str, Any], number: int) -> dict[str, Any]:
+    """An event as a table of one row; of what is gone only the metadata is left, and the cells of usual tables."""
+    thing = event["object"]
+    last = {}
+    if event["type"] == "DELETED":
+        last = {column.name: column.cell(thing) for column in tables.kind.columns if not column.priority}
+        thing = {"metadata": thing["metadata"]}
+    return event | {"object": tables.table([thing], {}, headed=number == 0, cells=last)}
+
+
 def _selected(thing: dict[str, Any], query: dict[str, str]) -> bool:
     """Whether the selectors of a request choose the object; `=` only."""
     for pair in filter(None, query.get("fieldSelector", "").split(",")):
@@ -483,7 +511,7 @@ def _json(code: int, value: dict[str, Any]) -> Answer:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return stamp(datetime.now(UTC))
 
 
 def _merged(target: Any, patch: Any) -> Any:

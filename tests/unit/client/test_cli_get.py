@@ -101,7 +101,7 @@ def test_the_project_option_before_and_after(filled: Cli, server: FakeServer) ->
 def test_hostile_text_is_visible_in_tables_and_exact_in_json(cli: Cli, server: FakeServer) -> None:
     cli("create", "agentrun", "x", "--agent", "claude-assistant", "--prompt", HOSTILE)
     wide = cli("get", "ar", "-o", "wide").out
-    assert "\\x1b[31mred\\x07\\u202egnp\\n<script>alert(1)</script>\\x9b2J" in wide
+    assert "\\x1b[31mred\\x07\\u202egnp <script>alert(1)</script>\\x9b2J" in wide
     assert len(wide.splitlines()) == 2
     for output, read in (("json", json.loads), ("yaml", yaml.safe_load)):
         shown = cli("get", "ar/x", "-o", output).out

@@ -10,7 +10,7 @@ import click
 
 from nodus._kinds import AGENT_RUN, API_VERSION
 from nodus._record import Record
-from nodus.cli import columns, completing, formats, sources, step_table, text
+from nodus.cli import completing, formats, picking, sources, step_table, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Target
 from nodus.cli.session import Command, Group, Session, pass_session
@@ -127,8 +127,8 @@ def _resolvable(session: Session, name: str) -> str:
 
 def _unresolved(run: Record) -> list[str]:
     """The steps of a run that somebody is asked about."""
-    entries: list[Any] = columns.pick(run.to_dict(), "status.unresolved") or []
-    return [str(columns.pick(entry, "step")) for entry in entries]
+    entries: list[Any] = picking.pick(run.to_dict(), "status.unresolved") or []
+    return [str(picking.pick(entry, "step")) for entry in entries]
 
 
 @agentrun.command(cls=Command)

@@ -10,7 +10,7 @@ from nodus._kinds import AGENT_RUN
 from nodus._manifest import parse_json
 from nodus._record import Record
 from nodus._waiting import poll
-from nodus.cli import changing, columns, durations, sources, text
+from nodus.cli import changing, durations, picking, sources, text
 from nodus.cli.changing import Report
 from nodus.cli.failures import usage
 from nodus.cli.selection import Choice, Subject, choice_options
@@ -76,7 +76,7 @@ def cancel(session: Session, choice: Choice) -> int:
             )
         runs = session.client.in_project(subject.project).agentruns
         thing = runs.cancel(subject.target.name)
-        phase = columns.pick(thing.to_dict(), "status.phase")
+        phase = picking.pick(thing.to_dict(), "status.phase")
         if phase in {"Succeeded", "Failed"}:
             click.echo(f"{text.line(subject)} has finished already ({phase})")
         else:
@@ -131,7 +131,7 @@ def delete(
         if report.dry_run or left.get("kind", "Status") == "Status":
             report.say(subject.target, "deleted", left)
         else:
-            uids[subject] = columns.pick(left, "metadata.uid")
+            uids[subject] = picking.pick(left, "metadata.uid")
 
     def finish(subject: Subject) -> None:
         if wait_for_it:
@@ -167,7 +167,7 @@ def wait_until_gone(session: Session, subject: Subject, uid: Any, timeout: float
     poll(
         read,
         # Another object of that name is not the one that goes.
-        lambda seen: seen is None or (uid and columns.pick(seen.to_dict(), "metadata.uid") != uid),
+        lambda seen: seen is None or (uid and picking.pick(seen.to_dict(), "metadata.uid") != uid),
         timeout=timeout,
         describe=lambda _: (
             f"{subject} is still there after {durations.shown(timeout)}; if it was deleted, that goes on"

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from nodus.cli import columns, failures, formats, printing, text
+from nodus.cli import failures, formats, picking, printing, text
 from nodus.cli.failures import Failure
 from nodus.cli.formats import Format
 from nodus.cli.kinds import Target
@@ -35,7 +35,7 @@ class Report:
 
     def say(self, target: Target, word: str, thing: dict[str, Any]) -> None:
         """One object and what was done; with the token of a key that was made, which is shown now or never."""
-        token = columns.pick(thing, "status.token") if target.kind.shows_once else None
+        token = picking.pick(thing, "status.token") if target.kind.shows_once else None
         if self._output is None:
             click.echo(f"{text.line(target)} {word}{self._mark}")
             if token:

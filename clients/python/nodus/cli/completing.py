@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from nodus import _config
 from nodus._kinds import KINDS, Kind
-from nodus.cli import columns
+from nodus.cli import picking
 from nodus.cli.kinds import kind_of
 from nodus.cli.session import Session
 from nodus.errors import NodusError
@@ -68,7 +68,7 @@ def _names(ctx: click.Context, kind: Kind, start: str) -> list[str]:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         page = next(session.resource(kind).pages(limit=MOST_NAMES))
-        found = [str(columns.pick(item.to_dict(), "metadata.name")) for item in page["items"]]
+        found = [str(picking.pick(item.to_dict(), "metadata.name")) for item in page["items"]]
     except (NodusError, _Late):
         return []  # whoever presses a key is not told why nothing is offered
     finally:

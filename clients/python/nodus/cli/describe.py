@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from nodus._kinds import AGENT_RUN, Kind
-from nodus.cli import changing, columns, step_table, text, waits
+from nodus.cli import changing, picking, step_table, text, waits
 from nodus.cli.kinds import kind_of
 from nodus.cli.selection import Choice, Subject, choice_options
 from nodus.cli.session import Command, Session, pass_session
@@ -76,7 +76,7 @@ def body(thing: dict[str, Any]) -> Iterator[str]:
             yield f"{part.capitalize()}:"
             fields = cast("dict[str, Any]", value)
             yield from _tree({k: v for k, v in fields.items() if part == "spec" or k not in _OWN_FORM}, 1)
-    conditions = cast("list[dict[str, Any]]", columns.pick(thing, "status.conditions") or [])
+    conditions = cast("list[dict[str, Any]]", picking.pick(thing, "status.conditions") or [])
     if conditions:
         yield "Conditions:"
         rows = [
@@ -88,17 +88,17 @@ def body(thing: dict[str, Any]) -> Iterator[str]:
 
 def run(thing: dict[str, Any]) -> Iterator[str]:
     """A run's costs, its turns and the beginning of its answer."""
-    cost: dict[str, Any] = columns.pick(thing, "status.cost") or {}
+    cost: dict[str, Any] = picking.pick(thing, "status.cost") or {}
     if cost:
         yield "Cost:"
         yield f"{INDENT}models ${cost.get('totalUSD')} of ${cost.get('limitUSD')}, sandbox ${cost.get('computeUSD')}"
-    turns = cast("list[dict[str, Any]]", columns.pick(thing, "status.turns") or [])
+    turns = cast("list[dict[str, Any]]", picking.pick(thing, "status.turns") or [])
     if turns:
         yield "Turns:"
         fields = ("turn", "phase", "model", "chosenBy", "costUSD", "prompt")
         rows = [[text.cut(text.line(turn.get(field) or ""), 60) for field in fields] for turn in turns]
         yield from _table(["TURN", "PHASE", "MODEL", "CHOSEN-BY", "USD", "PROMPT"], rows)
-    answer = columns.pick(thing, "status.answer.preview")
+    answer = picking.pick(thing, "status.answer.preview")
     if answer:
         yield "Answer:"
         yield from _block(str(answer), 1)
@@ -116,9 +116,9 @@ def steps_of(found: list[dict[str, Any]]) -> Iterator[str]:
 
 def next_of(thing: dict[str, Any], kind: Kind) -> list[str]:
     """What a person can do now."""
-    name = text.line(columns.pick(thing, "metadata.name"))
+    name = text.line(picking.pick(thing, "metadata.name"))
     lines = waits.told(thing) if kind is AGENT_RUN else []
-    phase = columns.pick(thing, "status.phase")
+    phase = picking.pick(thing, "status.phase")
     if kind is AGENT_RUN and not lines:
         ended = {"Succeeded": f"nodus agentrun answer {name}", "Failed": f"nodus logs agentrun/{name}"}
         if phase in kind.finished:

@@ -15,7 +15,7 @@ from nodus._pages import LARGEST_PAGE
 from nodus._record import Record
 from nodus._runs import FOR_A_PERSON, at_rest
 from nodus._waiting import poll
-from nodus.cli import columns, formats, step_table, text
+from nodus.cli import formats, picking, step_table, text
 from nodus.cli.failures import Failure
 from nodus.cli.waits import Teller
 from nodus.errors import ApiError
@@ -101,7 +101,7 @@ class Lines:
             click.echo(plain(step))
         if run_rests(run):
             return  # `end` says it
-        now = columns.pick(run, "status.phase"), columns.pick(run, "status.reason")
+        now = picking.pick(run, "status.phase"), picking.pick(run, "status.reason")
         if self._told not in {None, now}:
             click.echo(f"run        {end_of(run)}")
         self._told = now
@@ -181,8 +181,8 @@ def follow(client: Client, name: str, screen: Screen) -> None:
 
     run = poll(read, run_rests, timeout=None, describe=lambda _: "", longest=LONGEST_INTERVAL_SECONDS)
     screen.end(run)
-    reason = str(columns.pick(run, "status.reason"))
-    if columns.pick(run, "status.phase") not in AGENT_RUN.finished and reason in FOR_A_PERSON:
+    reason = str(picking.pick(run, "status.reason"))
+    if picking.pick(run, "status.phase") not in AGENT_RUN.finished and reason in FOR_A_PERSON:
         raise Failure(f"agentrun/{name} goes on only when somebody acts", reason=reason)
 
 
@@ -229,7 +229,7 @@ def _facts(step: dict[str, Any], detail: bool = True) -> list[str]:
         step_table.time_of(step),
         f"${text.line(cost)}" if cost else "",
         f"{text.line(tokens)} tokens" if tokens else "",
-        text.cut(step_table.detail(step), columns.PREVIEW_COLUMNS)
+        text.cut(step_table.detail(step), picking.PREVIEW_COLUMNS)
         if detail
         else text.line(step_table.how(step)),
     ]
@@ -253,10 +253,10 @@ def end_of(run: dict[str, Any]) -> str:
     status: dict[str, Any] = run.get("status") or {}
     reason, message, cost = (status.get(key) for key in ("reason", "message", "cost"))
     parts = [
-        f"agentrun/{columns.pick(run, 'metadata.name')} {status.get('phase') or 'Queued'}",
+        f"agentrun/{picking.pick(run, 'metadata.name')} {status.get('phase') or 'Queued'}",
         f"({reason})" if reason else "",
-        f"${columns.pick(cost, 'totalUSD')}" if columns.pick(cost, "totalUSD") else "",
-        f"compute ${columns.pick(cost, 'computeUSD')}" if columns.pick(cost, "computeUSD") else "",
+        f"${picking.pick(cost, 'totalUSD')}" if picking.pick(cost, "totalUSD") else "",
+        f"compute ${picking.pick(cost, 'computeUSD')}" if picking.pick(cost, "computeUSD") else "",
         str(message) if message else "",
     ]
     return text.line("  ".join(part for part in parts if part))

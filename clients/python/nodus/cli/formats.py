@@ -38,6 +38,11 @@ class Format:
         """Whether it shows an object in a line."""
         return self.word in {"table", "wide", "name", "custom-columns"}
 
+    @property
+    def of_server(self) -> bool:
+        """Whether it shows the columns that the server has for the kind."""
+        return self.word in {"table", "wide"}
+
 
 class FormatType(click.ParamType[Format]):
     """The option ``-o``, limited to the formats that a command has."""

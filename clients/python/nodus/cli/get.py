@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
 from nodus._kinds import Kind
-from nodus.cli import columns, completing, failures, formats, printing, sorting, text
+from nodus._resources import Resource
+from nodus.cli import completing, failures, formats, picking, printing, sorting, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import kind_of, kinds_of, targets_of
 from nodus.cli.selection import Choice, Subject, field_option, filename_option, label_option
@@ -66,8 +66,8 @@ def get(
             raise usage("--watch shows changes as they come, of one project; leave out -f, --sort-by and -A")
         _show_changes(session, choice, output, header=header)
     elif not files and len(words) == 1 and "/" not in words[0]:
-        lists = _lists(session, choice, sort_by, all_projects)
-        _show_lists(session, lists, replace(output, projects=all_projects), header=header)
+        output = replace(output, projects=all_projects)
+        _show_lists(session, _lists(session, choice, output, sort_by), output, header=header)
     elif labels or fields or sort_by or all_projects:
         raise usage("selectors, --sort-by and -A are for lists; leave out the names")
     else:
@@ -92,31 +92,36 @@ def _watched(words: tuple[str, ...]) -> tuple[Kind, str | None]:
 
 
 def _lists(
-    session: Session, choice: Choice, sort_by: sorting.Key | None, all_projects: bool
+    session: Session, choice: Choice, output: formats.Format, sort_by: sorting.Key | None
 ) -> list[tuple[Kind, list[dict[str, Any]]]]:
     """The objects of each kind that is listed, in the order that is asked for."""
-    projects = _projects(session) if all_projects else [None]
-    lists = [(kind, _listed(session, kind, projects, choice)) for kind in kinds_of(choice.words[0])]
+    projects = _projects(session) if output.projects else [None]
+
+    def listed(kind: Kind) -> list[dict[str, Any]]:
+        return [
+            thing.to_dict()
+            for project in (projects if kind.namespaced else [None])
+            for thing in _readable(session, kind, project, output, whole=sort_by is not None).list(
+                label_selector=choice.labels, field_selector=choice.fields
+            )
+        ]
+
+    lists = [(kind, listed(kind)) for kind in kinds_of(choice.words[0])]
     return [(kind, sort_by.sorted(things) if sort_by else things) for kind, things in lists]
 
 
 def _projects(session: Session) -> list[str | None]:
     """The names of all projects that the organization has."""
     return [
-        str(columns.pick(project.to_dict(), "metadata.name")) for project in session.client.projects.list()
+        str(picking.pick(project.to_dict(), "metadata.name")) for project in session.client.projects.list()
     ]
 
 
-def _listed(
-    session: Session, kind: Kind, projects: Sequence[str | None], choice: Choice
-) -> list[dict[str, Any]]:
-    return [
-        thing.to_dict()
-        for project in (projects if kind.namespaced else [None])
-        for thing in session.resource(kind, project).list(
-            label_selector=choice.labels, field_selector=choice.fields
-        )
-    ]
+def _readable(
+    session: Session, kind: Kind, project: str | None, output: formats.Format, *, whole: bool = False
+) -> Resource:
+    """Where objects are read as they are shown: as rows of the server's tables, or whole."""
+    return session.rows(kind, project, whole=whole) if output.of_server else session.resource(kind, project)
 
 
 def _show_lists(
@@ -156,7 +161,7 @@ def _show_named(
     found: list[tuple[Kind, dict[str, Any]]] = []
     errors: list[NodusError] = []
     for subject in subjects:
-        resource = session.resource(subject.target.kind, subject.project)
+        resource = _readable(session, subject.target.kind, subject.project, output)
         try:
             found.append((subject.target.kind, resource.get(subject.target.name).to_dict()))
         except NotFoundError as error:

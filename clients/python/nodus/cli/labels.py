@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodus.cli import changing, columns
+from nodus.cli import changing, picking
 from nodus.cli.changing import Report
 from nodus.cli.failures import usage
 from nodus.cli.selection import Choice, Subject, choice_options
@@ -56,7 +56,7 @@ def _write(session: Session, field: str, choice: Choice, overwrite: bool, report
     def change(subject: Subject) -> None:
         resource = session.resource(subject.target.kind, subject.project)
         thing = resource.get(subject.target.name).to_dict()
-        now: dict[str, Any] = columns.pick(thing, f"metadata.{field}") or {}
+        now: dict[str, Any] = picking.pick(thing, f"metadata.{field}") or {}
         changes = {key: value for key, value in wanted.items() if now.get(key) != value}
         taken = [f"{key}={now[key]}" for key, value in changes.items() if value and key in now]
         if taken and not overwrite:
@@ -64,7 +64,7 @@ def _write(session: Session, field: str, choice: Choice, overwrite: bool, report
         if changes and report.sends:
             metadata = {
                 field: changes,
-                "resourceVersion": columns.pick(thing, "metadata.resourceVersion"),
+                "resourceVersion": picking.pick(thing, "metadata.resourceVersion"),
             }
             patch = {"metadata": metadata}
             thing = resource.patch(subject.target.name, patch, dry_run=report.dry_run).to_dict()

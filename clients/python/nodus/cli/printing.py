@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from nodus._kinds import API_VERSION, Kind
-from nodus.cli import columns, formats, text
+from nodus.cli import formats, picking, tables, text
 from nodus.cli.formats import Format
 from nodus.cli.kinds import Target
 
@@ -39,20 +39,19 @@ def rows(kind: Kind, things: Sequence[Thing], output: Format, *, header: bool) -
     """Lines of a table, or names."""
     if output.word == "name":
         for thing in things:
-            click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
+            click.echo(text.line(Target(kind, str(picking.pick(thing, "metadata.name")))))
         return
     click.echo(text.table(*table_of(kind, things, output), with_header=header))
 
 
 def table_of(kind: Kind, things: Sequence[Thing], output: Format) -> tuple[list[str], list[list[str]]]:
-    """The heading and the cells of a table."""
+    """The heading and the cells of a table; without columns of one's own, the objects are rows of the server's."""
     if output.columns is not None:
         return [*output.columns.header], [output.columns.row(thing) for thing in things]
-    wide = output.word == "wide"
-    header, cells = columns.header(kind, wide=wide), [columns.row(kind, thing, wide=wide) for thing in things]
+    header, cells = tables.cells_of([*things], wide=output.word == "wide")
     if not (output.projects and kind.namespaced):
         return header, cells
-    projects = [str(columns.pick(thing, "metadata.namespace")) for thing in things]
+    projects = [str(picking.pick(thing, "metadata.namespace")) for thing in things]
     return ["PROJECT", *header], [[project, *row] for project, row in zip(projects, cells, strict=True)]
 
 

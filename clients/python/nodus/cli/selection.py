@@ -11,7 +11,7 @@ import click
 
 from nodus._kinds import Kind
 from nodus._record import Record
-from nodus.cli import columns, completing, manifests
+from nodus.cli import completing, manifests, picking
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Target, kinds_of, targets_of
 from nodus.cli.session import Session
@@ -67,7 +67,7 @@ class Choice:
 
 
 def _selected(kind: Kind, thing: Record) -> Subject:
-    name, uid = (columns.pick(thing.to_dict(), f"metadata.{field}") for field in ("name", "uid"))
+    name, uid = (picking.pick(thing.to_dict(), f"metadata.{field}") for field in ("name", "uid"))
     return Subject(Target(kind, str(name)), uid=uid)
 
 

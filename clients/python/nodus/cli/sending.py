@@ -8,7 +8,7 @@ import click
 
 from nodus._record import Record
 from nodus._resources import Resource
-from nodus.cli import columns, failures, manifests, text
+from nodus.cli import failures, manifests, picking, text
 from nodus.cli.changing import Report
 from nodus.cli.manifests import Wanted
 from nodus.cli.session import Session
@@ -67,7 +67,7 @@ def in_parts(
         for one, (done, record) in zip(part, sent, strict=True):
             thing = record.to_dict()
             # Not the name of the file, which may be the beginning of one only.
-            report.say(one.target._replace(name=str(columns.pick(thing, "metadata.name"))), done, thing)
+            report.say(one.target._replace(name=str(picking.pick(thing, "metadata.name"))), done, thing)
 
 
 def _say_refused(error: NodusError, part: Part, *, left: int) -> None:

@@ -7,13 +7,16 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from nodus._client import Client
 from nodus._kinds import Kind
 from nodus._resources import Resource
+
+if TYPE_CHECKING:
+    from nodus.cli.tables import Rows
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +42,12 @@ class Session:
     def resource(self, kind: Kind, project: str | None = None) -> Resource:
         """The client's resource of a kind, in the chosen project or another."""
         return self.client.in_project(project).kind(kind.plural)
+
+    def rows(self, kind: Kind, project: str | None = None, *, whole: bool = False) -> Rows:
+        """The same for tables; ``whole``: with all of each object."""
+        from nodus.cli.tables import Rows  # noqa: PLC0415 (only those who print tables pay for it)
+
+        return Rows(self.client.in_project(project), kind, whole=whole)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nodus.cli import durations
-from nodus.cli.columns import PREVIEW_COLUMNS, moment, pick
+from nodus.cli.picking import PREVIEW_COLUMNS, moment, pick
 from nodus.cli.text import cut, line
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from nodus._version import __version__
-from nodus.cli import columns, documents, formats, printing, text
+from nodus.cli import documents, formats, picking, printing, text
 from nodus.cli.formats import Format
 from nodus.cli.session import Command, Session, pass_session
 
@@ -30,5 +30,5 @@ def version(session: Session, client_only: bool, output: Format) -> None:
         return
     click.echo(f"Client: {__version__}")
     if not client_only:
-        shown = columns.pick(found, "serverVersion.gitVersion")
+        shown = picking.pick(found, "serverVersion.gitVersion")
         click.echo(f"Server: {text.line(shown)} at {text.line(session.client.settings.server)}")

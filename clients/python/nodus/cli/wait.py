@@ -10,7 +10,7 @@ from nodus._conditions import Condition, parse_condition
 from nodus._kinds import AGENT_RUN
 from nodus._record import Record
 from nodus._waiting import poll
-from nodus.cli import change, changing, columns, durations, text
+from nodus.cli import change, changing, durations, picking, text
 from nodus.cli.failures import OTHERWISE, Failure, usage
 from nodus.cli.selection import Choice, Subject, choice_options
 from nodus.cli.session import Command, Session, pass_session
@@ -94,18 +94,18 @@ def _wait(session: Session, subject: Subject, wanted: Condition, left: float, as
     thing = poll(lambda within: resource.get(name, within=within), over, timeout=left, describe=late)
     if wanted.met(thing):
         return
-    status = columns.pick(thing.to_dict(), "status")
-    reason = columns.pick(status, "reason") or _phase(thing)
-    message = columns.pick(status, "message")
+    status = picking.pick(thing.to_dict(), "status")
+    reason = picking.pick(status, "reason") or _phase(thing)
+    message = picking.pick(status, "message")
     phase = wanted.text.rpartition("=")[2]
     why = f"{subject} is {_phase(thing)} and will not become {phase}"
     raise Failure(f"{why}: {message}" if message else why, reason=str(reason), exit_code=OTHERWISE)
 
 
 def _reason(thing: Record) -> str:
-    reason = columns.pick(thing.to_dict(), "status.reason")
+    reason = picking.pick(thing.to_dict(), "status.reason")
     return f" ({reason})" if reason else ""
 
 
 def _phase(thing: Record) -> str:
-    return str(columns.pick(thing.to_dict(), "status.phase") or "without a phase")
+    return str(picking.pick(thing.to_dict(), "status.phase") or "without a phase")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nodus._runs import FOR_A_PERSON
-from nodus.cli import columns, text
+from nodus.cli import picking, text
 
 BY_ITSELF = {
     "BudgetBlocked": "a Budget of its project is used up; it goes on when the limit is raised: nodus get budgets",
@@ -20,8 +20,8 @@ BY_ITSELF = {
 
 def told(run: Mapping[str, Any]) -> list[str]:
     """The lines that say what the run waits for and what to do; none for a run that does not wait."""
-    name, status = text.line(columns.pick(run, "metadata.name")), columns.pick(run, "status")
-    phase, reason = columns.pick(status, "phase"), columns.pick(status, "reason")
+    name, status = text.line(picking.pick(run, "metadata.name")), picking.pick(run, "status")
+    phase, reason = picking.pick(status, "phase"), picking.pick(status, "reason")
     target = f"agentrun/{name}"
     if reason in BY_ITSELF and phase in {"Queued", "Running", "Waiting"}:
         return [f"{target} waits ({reason}): {BY_ITSELF[reason]}"]
@@ -36,8 +36,8 @@ def told(run: Mapping[str, Any]) -> list[str]:
 
 def _commands(name: str, status: Any) -> list[str]:
     """The command lines that move the run on."""
-    entries: list[Any] = columns.pick(status, "unresolved") or []
-    steps = [text.line(columns.pick(entry, "step")) for entry in entries]
+    entries: list[Any] = picking.pick(status, "unresolved") or []
+    steps = [text.line(picking.pick(entry, "step")) for entry in entries]
     return [
         *(f"  nodus agentrun resolve {name} {step} --happened | --did-not-happen" for step in steps),
         f"  nodus cancel agentrun/{name}",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from nodus._kinds import Kind
-from nodus.cli import columns, formats, printing, text
+from nodus.cli import formats, picking, printing, text
 from nodus.cli.failures import usage
 from nodus.cli.formats import Format
 from nodus.cli.kinds import Target
@@ -41,25 +41,26 @@ def follow(
         session.resource(kind).get(name)  # one that does not exist is an error, not an endless silence
         only = f"metadata.name={name}"
         fields = f"{fields},{only}" if fields else only
-    table: text.Table | None = None
-    if output.tabular and output.word != "name":
-        table = text.Table(printing.table_of(kind, [], output)[0], with_header=header)
-    elif output.template is not None:
+    if output.template is not None:
         raise usage(
             "--watch shows tables, names, json or yaml; a template sees one object at a time with `get`"
         )
-    for event in session.resource(kind).watch(label_selector=labels, field_selector=fields):
+    table: text.Table | None = None
+    resource = session.rows(kind) if output.of_server else session.resource(kind)
+    for event in resource.watch(label_selector=labels, field_selector=fields):
         thing = event.object.to_dict()
-        if table is not None:
-            click.echo(table.add(printing.table_of(kind, [thing], output)[1]))
-        else:
+        if not (output.of_server or output.columns):
             _show(kind, thing, output)
+            continue
+        heading, rows = printing.table_of(kind, [thing], output)
+        table = table or text.Table(heading, with_header=header)
+        click.echo(table.add(rows))
 
 
 def _show(kind: Kind, thing: dict[str, Any], output: Format) -> None:
     """An object whose like may follow: its name, a line of JSON, or a document of YAML."""
     if output.word == "name":
-        click.echo(text.line(Target(kind, str(columns.pick(thing, "metadata.name")))))
+        click.echo(text.line(Target(kind, str(picking.pick(thing, "metadata.name")))))
     elif output.word == "json":
         click.echo(formats.to_json_line(thing))
     else:

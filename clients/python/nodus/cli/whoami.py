@@ -8,7 +8,7 @@ import click
 
 from nodus import _config
 from nodus._kinds import API_KEY
-from nodus.cli import columns, text
+from nodus.cli import picking, text
 from nodus.cli.session import Command, Session, pass_session
 from nodus.errors import ForbiddenError
 
@@ -37,14 +37,14 @@ def whoami(session: Session) -> None:
         if not any(words in error.message for words in _MAY_NOT_READ_KEYS):
             raise
         keys = []
-    mine = next((key for key in keys if columns.pick(key, "status.prefix") == prefix), None)
+    mine = next((key for key in keys if picking.pick(key, "status.prefix") == prefix), None)
     stored = _config.load()
     rows = {
         "Server": settings.server,
         "Context": session.context or stored.current,
         "Organization": settings.org or "(that of the key)",
         "Project": settings.project,
-        "Key": f"{prefix}…" if mine is None else columns.pick(mine, "metadata.name"),
+        "Key": f"{prefix}…" if mine is None else picking.pick(mine, "metadata.name"),
         **_rights(mine),
     }
     for name, value in rows.items():
@@ -56,5 +56,10 @@ def _rights(key: dict[str, Any] | None) -> dict[str, Any]:
     """What a key may do, where and until when."""
     if key is None:
         return {}
-    cells = dict(zip(columns.header(API_KEY, wide=False), columns.row(API_KEY, key, wide=False), strict=True))
-    return {"May": cells["PERMISSIONS"], "In projects": cells["PROJECTS"], "Expires": cells["EXPIRES"]}
+    permissions: list[str] = picking.pick(key, "spec.permissions") or []
+    projects: list[str] = picking.pick(key, "spec.projects") or []
+    return {
+        "May": picking.pick(key, "spec.role") or ",".join(permissions),
+        "In projects": ",".join(projects),
+        "Expires": picking.pick(key, "spec.expiresAt"),
+    }
