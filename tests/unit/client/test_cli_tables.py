@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from itertools import repeat
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+import nodus
 import pytest
+from nodus import _kinds
+from nodus._config import Settings
+from nodus._wire import Answer, Request
+from nodus.cli import tables
 from nodus.cli.kinds import kind_of
 from nodus_core.resources.kinds import KINDS
 
+from tests.unit.api.rest import Rest
 from tests.unit.client.conftest import Cli
 from tests.unit.client.fake_server import FakeServer, Fault, Seen
+from tests.unit.client.fake_wire import FakeWire
 from tests.unit.client.manifests import NEX_04, NEX_07
 
 
@@ -153,3 +162,56 @@ def test_what_is_no_table_is_said(cli: Cli, server: FakeServer, answer: dict[str
 def test_a_table_of_several_rows_is_no_object(cli: Cli, server: FakeServer) -> None:
     answers(server, table(row("a", "x", 7), row("b", "x", 7)))
     assert "has 2 rows for one object" in cli("get", "agent/a").err
+
+
+# --- over the server itself ---
+
+
+def real(rest: Rest) -> nodus.Client:
+    """A client whose calls the server answers in this process."""
+
+    def serve(request: Request) -> Answer:
+        url = urlsplit(request.url)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        query = dict(parse_qsl(url.query))
+        reply = rest.call(request.method, url.path, request.content, headers=headers, query=query)
+        return Answer(reply.code, dict(reply.headers), reply.text.encode())
+
+    client = nodus.Client()
+    client.__dict__["settings"] = Settings("http://nodus.test", rest.key, None, "web")
+    client.__dict__["wire"] = FakeWire(repeat(serve))
+    return client
+
+
+def shown(rows: list[Any], *, wide: bool = False) -> list[dict[str, str]]:
+    header, cells = tables.cells_of([row.to_dict() for row in rows], wide=wide)
+    return [dict(zip(header, row, strict=True)) for row in cells]
+
+
+def test_the_server_s_own_rows_are_read_listed_and_watched() -> None:
+    rest = Rest()
+    rest.agent("a", system="x", image="image-of-a")
+    rest.world.clock.advance(60)
+    rows = tables.Rows(real(rest), _kinds.AGENT)
+    assert shown([rows.get("a")])[0]["NAME"] == "a"
+    assert [row["IMAGE"] for row in shown([*rows.list()], wide=True)] == ["image-of-a"]
+    watch = rows.watch()
+    events = [next(watch)]
+    rest.agent("a", system="y", image="image-of-a")
+    events.append(next(watch))
+    rest.agent("b", system="x", image="image-of-b")
+    events.append(next(watch))
+    for name in ("a", "b"):
+        assert rest.call("DELETE", f"agents/{name}").code == 200
+    events += [next(watch), next(watch)]
+    watch.close()
+    told = [row["IMAGE"] for row in shown([event.object for event in events], wide=True)]
+    assert [event.type for event in events] == ["ADDED", "MODIFIED", "ADDED", "DELETED", "DELETED"]
+    assert told == [f"image-of-{name}" for name in "aabab"]
+
+
+def test_the_server_s_rows_with_whole_objects() -> None:
+    rest = Rest()
+    rest.agent("a", system="x")
+    rows = tables.Rows(real(rest), _kinds.AGENT, whole=True)
+    assert [row.spec.system for row in rows.list()] == ["x"]
