@@ -53,6 +53,7 @@ def test_steps_tell_in_order_what_the_run_did(rest: Rest) -> None:
     assert [item["index"] for item in items] == [1, 2, 3, 4, 5]
     assert {item["state"] for item in items} == {"Completed"}
     command = items[3]
+    assert command["input"]
     assert (command["exitCode"], command["preview"]) == (3, "Tue\\x1b[31m\n[exit code 3]")
     assert command["guarantee"] == "AtMostOnce"
     assert (command["rawBytes"], command["droppedBytes"]) == (9, 0)
@@ -172,7 +173,7 @@ def test_open_steps_come_last_in_the_order_of_their_start(rest: Rest) -> None:
         "model": "scripted/haiku",
         "resent": 1,
     }
-    assert items[2]["preview"] == "sleep 9\\x00"
+    assert items[2]["input"] == "sleep 9\\x00"
     assert rest.get("agentruns/r").json["status"]["cost"]["totalUSD"] == "0.0123"
     assert rest.get("agentruns").json["items"][0]["status"]["cost"]["totalUSD"] == "0.0123"
 

@@ -24,7 +24,8 @@ from nodus.cli.session import Command, Session, pass_session
 def logs(session: Session, words: tuple[str, ...], *, following: bool, tail: int | None) -> None:
     """Print a run's steps and their output.
 
-    Each step has a line with its name, state, time and cost, and below it its output. With --follow a step is
+    Each step has a line with its name, state, time and cost, below it the command that it ran, and the
+    beginning of its output (4 KiB). With --follow a step is
     printed when it has ended; the run's end is said on stderr. The whole answer: `nodus agentrun answer NAME`.
 
     \b
@@ -57,9 +58,18 @@ def _lines(steps: list[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
         yield follow.plain(step, detail=False)
         error = step_table.error_text(step.get("error"))
-        for part in (error, step.get("preview")):
+        given = step.get("input")
+        for part in (f"$ {given}" if given else None, error, step.get("preview"), _cut(step)):
             if part:
                 yield from (f"    {line}" for line in text.block(str(part).rstrip("\n")).split("\n"))
+
+
+def _cut(step: dict[str, Any]) -> str | None:
+    """Says of an output that was shown in part how much there was."""
+    came, shown = step.get("rawBytes"), len(str(step.get("preview") or "").encode())
+    if not isinstance(came, int) or came <= shown:
+        return None
+    return f"… the first {shown} of {came} bytes"
 
 
 class Texts:

@@ -71,8 +71,10 @@ def how(step: Mapping[str, Any]) -> str:
 
 
 def detail(step: Mapping[str, Any]) -> str:
-    """Model, exit code, error and the beginning of the output, in one safe line."""
-    parts = [how(step), error_text(pick(step, "error")), pick(step, "preview")]
+    """What it was given, model, exit code, error and the beginning of the output, in one safe line."""
+    given = pick(step, "input")
+    shown = f"$ {given}" if given else None
+    parts = [shown, how(step), error_text(pick(step, "error")), pick(step, "preview")]
     return "  ".join(line(str(part).strip()) for part in parts if part)
 
 

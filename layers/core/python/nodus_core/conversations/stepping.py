@@ -15,10 +15,15 @@ from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
-from nodus_core.kernel.text import PREVIEW_LIMIT, cut, preview
+from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, preview
 from nodus_core.kernel.times import stamp
 
 SOURCE = "source"
+RUN_COMMAND = "run_command"
+
+INPUT_LIMIT = 1024
+"""Bytes of what a step was given that its entry shows."""
+
 _KINDS = {ids.ROUTE: "route", SOURCE: "source"}
 _STATES = {
     TaskState.COMPLETED: "Completed",
@@ -125,7 +130,7 @@ class Stepping:
                     raise CorruptRow(f"run {run.uid}: task {entry.task!r} was observed and has no row")
                 position = Position(run.turn, entry.seq, position.index + 1, position.opened)
                 yield position, replace(tasks[entry.task], state=entry.state)
-        opened = journal.tasks(run.uid, sorted(run.open)).values()
+        opened = self._with_heads(obj, journal.tasks(run.uid, sorted(run.open))).values()
         for task in sorted(opened, key=lambda task: (task.started_at, task.key)):
             mark = (stamp(task.started_at), task.key)
             if position.opened is None or mark > position.opened:
@@ -133,22 +138,32 @@ class Stepping:
                 yield position, task
 
     def _with_heads(self, obj: Object, tasks: dict[str, Task]) -> dict[str, Task]:
-        """The tasks, each with the beginning of its result; without any result text once texts have expired."""
+        """The tasks, each with the beginnings of its input and result; without any text once texts have expired."""
         if obj.expired_at is not None:
             return {
-                key: replace(task, result=task.result and replace(task.result, text=None))
+                key: replace(task, input=None, result=task.result and replace(task.result, text=None))
                 for key, task in tasks.items()
             }
-        results = {
-            key: (task.result, task.result.text)
-            for key, task in tasks.items()
-            if task.result is not None and task.result.text is not None
+        texts = {(key, name): text for key, task in tasks.items() for name, text in _texts(task)}
+        heads = dict(
+            zip(texts, self.shelf.payloads.with_heads(scope_of(obj), [*texts.values()]), strict=True)
+        )
+        return {
+            key: _headed(task, heads.get((key, "in")), heads.get((key, "out"))) for key, task in tasks.items()
         }
-        texts = self.shelf.payloads.with_heads(scope_of(obj), [text for _, text in results.values()])
-        shown = zip(results.items(), texts, strict=True)
-        return tasks | {
-            key: replace(tasks[key], result=replace(result, text=text)) for (key, (result, _)), text in shown
-        }
+
+
+def _texts(task: Task) -> Iterator[tuple[str, Text]]:
+    """What a task was given, and what came out."""
+    if task.input is not None:
+        yield "in", task.input
+    if task.result is not None and task.result.text is not None:
+        yield "out", task.result.text
+
+
+def _headed(task: Task, given: Text | None, came: Text | None) -> Task:
+    result = task.result if task.result is None or came is None else replace(task.result, text=came)
+    return replace(task, input=given or task.input, result=result)
 
 
 def step(run: Run, task: Task, index: int) -> Shown:
@@ -169,6 +184,7 @@ def step(run: Run, task: Task, index: int) -> Shown:
         "model": task.model,
         "resent": task.resent or None,
         "resolution": _resolution(task),
+        "input": _input(task),
         "preview": _preview(task),
     }
     if task.result is not None:
@@ -198,11 +214,29 @@ def state_of(task: Task) -> str:
     return _STATES.get(task.state, "Running")
 
 
+def _input(task: Task) -> str | None:
+    """The beginning of what a step was given, a command as its line; harmless on a screen (FLD-08)."""
+    if task.input is None:
+        return None
+    text = preview(task.input)
+    if task.tool == RUN_COMMAND:
+        text = _command(text) or text
+    return cut(neutral(text), INPUT_LIMIT)
+
+
+def _command(arguments: str) -> str | None:
+    """The command in a call's arguments, if these are whole."""
+    try:
+        found = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    command = found.get("command") if isinstance(found, dict) else None
+    return command if isinstance(command, str) else None
+
+
 def _preview(task: Task) -> str | None:
-    """The beginning of the result, or of what an open step was given; harmless on a screen (FLD-08)."""
+    """The beginning of the result; harmless on a screen (FLD-08)."""
     text = task.result.text if task.result is not None else None
-    if text is None and task.finished_at is None:
-        text = task.input
     return None if text is None else cut(neutral(preview(text)), PREVIEW_LIMIT)
 
 
