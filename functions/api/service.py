@@ -20,10 +20,12 @@ from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.logins import Logins
 from nodus_core.conversations.messages import Messages
+from nodus_core.conversations.own_sandboxes import OwnSandboxes
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.rehearsal import Rehearsal
 from nodus_core.conversations.resolving import Resolving
+from nodus_core.conversations.sandbox_commands import SandboxCommands
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -78,6 +80,8 @@ class Service:
     admission: Admission
     batches: Batches
     control: Control
+    sandboxes: OwnSandboxes
+    commands: SandboxCommands
     messages: Messages
     resolving: Resolving
     reading: Reading
@@ -110,14 +114,21 @@ class Service:
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
         limits = Limits(Rates(journal.writer), clock)
         keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
+        sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules)
         admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
         return cls(
             door=Door(Access(journal.writer), clock, limits, callers.rate),
-            verbs={**_definitions(shelf, ids, vault, keys), "AgentRun": Verbs.of_runs(admission, control)},
+            verbs={
+                **_definitions(shelf, ids, vault, keys),
+                "AgentRun": Verbs.of_runs(admission, control),
+                "Sandbox": Verbs.of(sandboxes),
+            },
             logins=Logins(keys, IdentityRows(journal.writer), callers.identities, callers.judge, limits),
             admission=admission,
             batches=Batches(admission),
             control=control,
+            sandboxes=sandboxes,
+            commands=SandboxCommands(shelf, kicks),
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
             reading=reading,

@@ -90,7 +90,10 @@ async def main():
         print((await group.seal()).phase, (await client.agentgroups.get("sdk-group")).spec.sealed)
         await group.delete()
         sandbox = await nodus.AsyncSandbox.create("sdk-sandbox", client=client, cpu=1, memory=2, ttl="24h")
-        print((await sandbox.status).phase)
+        print((await client.sandboxes.wait_for("sdk-sandbox", "phase=Running", timeout=60)).status.phase)
+        ran = await sandbox.run("echo $((6*7)); exit 4")
+        print(ran.state, ran.exit_code, ran.output.strip())
+        print((await sandbox.stop()).phase, (await sandbox.start()).phase)
         await sandbox.delete()
         for run in first:
             await client.agentruns.delete(run.metadata.name)
@@ -110,6 +113,8 @@ asyncio.run(main())
         "NotAvailable",
         "NotAvailable",
         "Pending True",
-        "Pending",
+        "Running",
+        "Exited 4 42",
+        "Paused Running",
         "",
     ]

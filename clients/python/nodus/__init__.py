@@ -17,6 +17,7 @@ from nodus._client import AsyncClient, Client
 from nodus._egress import Egress
 from nodus._groups import AgentGroup, AsyncAgentGroup
 from nodus._login import Login, login_aws
+from nodus._machines import AsyncSandboxes, Sandboxes
 from nodus._record import Record
 from nodus._resources import Applied, AsyncResource, Resource
 from nodus._runs import AgentRun, AsyncAgentRun
@@ -41,6 +42,7 @@ __all__ = [
     "AsyncModelAgent",
     "AsyncResource",
     "AsyncSandbox",
+    "AsyncSandboxes",
     "ClaudeAgent",
     "Client",
     "Egress",
@@ -56,6 +58,7 @@ __all__ = [
     "RunBlockedError",
     "RunFailedError",
     "Sandbox",
+    "Sandboxes",
     "Source",
     "WaitTimeoutError",
     "__version__",

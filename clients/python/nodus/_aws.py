@@ -102,7 +102,7 @@ def _botocore(name: str) -> Any:
         return import_module(f"botocore.{name}")
     except ImportError as error:
         raise ConfigError(
-            "a login by AWS identity needs botocore: pip install 'nodus[aws]'", reason="NoBotocore"
+            "a login by AWS identity needs botocore: pip install botocore", reason="NoBotocore"
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from nodus import _kinds
 from nodus._agentgroups import AgentGroups, AsyncAgentGroups
 from nodus._agentruns import AgentRuns, AsyncAgentRuns
+from nodus._machines import AsyncSandboxes, Sandboxes
 from nodus._resources import AsyncResource, Resource, ResourceFlows
 from nodus._transport import Transport
 from nodus._wire import BlockingWire, ConcurrentWire, Wire
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
 ResourceT = TypeVar("ResourceT", bound=ResourceFlows)
 RunsT = TypeVar("RunsT", bound=ResourceFlows)
 GroupsT = TypeVar("GroupsT", bound=ResourceFlows)
+SandboxesT = TypeVar("SandboxesT", bound=ResourceFlows)
 
 
-class ClientFlows(Generic[ResourceT, RunsT, GroupsT]):
+class ClientFlows(Generic[ResourceT, RunsT, GroupsT, SandboxesT]):
     """What both clients are: settings, and a resource for each kind."""
 
     _resource: type[ResourceT]
     _runs: type[RunsT]
     _groups: type[GroupsT]
+    _sandboxes: type[SandboxesT]
 
     def __init__(
         self,
@@ -115,9 +118,9 @@ class ClientFlows(Generic[ResourceT, RunsT, GroupsT]):
         return self._resource(self, _kinds.ENDPOINT)
 
     @cached_property
-    def sandboxes(self) -> ResourceT:
-        """Sandboxes, of runs and by themselves."""
-        return self._resource(self, _kinds.SANDBOX)
+    def sandboxes(self) -> SandboxesT:
+        """Sandboxes of one's own."""
+        return self._sandboxes(self, _kinds.SANDBOX)
 
     @cached_property
     def secrets(self) -> ResourceT:
@@ -161,10 +164,10 @@ class ClientFlows(Generic[ResourceT, RunsT, GroupsT]):
         return getattr(self, found.plural)
 
 
-AnyClient = ClientFlows[Any, Any, Any]
+AnyClient = ClientFlows[Any, Any, Any, Any]
 
 
-class Client(ClientFlows[Resource, AgentRuns, AgentGroups]):
+class Client(ClientFlows[Resource, AgentRuns, AgentGroups, Sandboxes]):
     """Calls a Nodus server; every call returns when it is done.
 
     Without arguments it uses what `nodus login` stored, or ``NODUS_SERVER``, ``NODUS_TOKEN``, ``NODUS_ORG`` and
@@ -187,6 +190,7 @@ class Client(ClientFlows[Resource, AgentRuns, AgentGroups]):
     _resource = Resource
     _runs = AgentRuns
     _groups = AgentGroups
+    _sandboxes = Sandboxes
 
     def _new_wire(self) -> BlockingWire:
         return BlockingWire()
@@ -206,7 +210,7 @@ class Client(ClientFlows[Resource, AgentRuns, AgentGroups]):
         self.close()
 
 
-class AsyncClient(ClientFlows[AsyncResource, AsyncAgentRuns, AsyncAgentGroups]):
+class AsyncClient(ClientFlows[AsyncResource, AsyncAgentRuns, AsyncAgentGroups, AsyncSandboxes]):
     """``Client`` for asyncio: the same calls, awaited; streams are read by ``async for``.
 
         async with nodus.AsyncClient() as client:
@@ -219,6 +223,7 @@ class AsyncClient(ClientFlows[AsyncResource, AsyncAgentRuns, AsyncAgentGroups]):
     _resource = AsyncResource
     _runs = AsyncAgentRuns
     _groups = AsyncAgentGroups
+    _sandboxes = AsyncSandboxes
 
     def _new_wire(self) -> ConcurrentWire:
         return ConcurrentWire()

@@ -38,7 +38,7 @@ def login_aws(
     context: str | None = None,
     ttl: str | None = None,
 ) -> Login:
-    """Sign in as who AWS says that you are, without an API key (NODQ-98); needs ``nodus[aws]``.
+    """Sign in as who AWS says that you are, without an API key (NODQ-98); needs botocore.
 
     A request of AWS STS is signed on this machine and given to the server; no AWS credential leaves it. Nothing is
     stored: `nodus login --aws` does that.

@@ -9,10 +9,13 @@ from nodus._client import AsyncClient, Client, default_client
 from nodus._egress import Egress
 from nodus._flow import Blocking, Concurrent, Flow, operation, reading
 from nodus._handles import Handle
+from nodus._machines import SandboxesFlows
 from nodus._money import money
 from nodus._record import Record
 from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of
+from nodus._waiting import waiting
+from nodus.errors import OutputGoneError, OutputNotReadyError
 
 
 class SandboxSettings(TypedDict, total=False):
@@ -28,12 +31,83 @@ class SandboxSettings(TypedDict, total=False):
 
 
 class SandboxFlows(Handle):
-    """A handle to one sandbox. The server keeps and checks sandboxes of one's own, and starts none yet."""
+    """A handle to one sandbox."""
 
     @reading
     def status(self) -> Flow[Record]:
         """The sandbox's status now; each access reads it from the server."""
         return status_of((yield from ResourceFlows.get(self._client.sandboxes, self.name)))
+
+    @operation
+    def start(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[Record]:
+        """Ask for the sandbox's machine, and wait until it runs or has failed to; its status then (NOD-411).
+
+        Raises:
+            ConflictError: it is being deleted, or has cost its ``maxCostUSD``.
+            WaitTimeoutError: asked for, but not there in time.
+        """
+        yield from SandboxesFlows.start(self._client.sandboxes, self.name)
+        return (yield from self._settled(("Running", "Paused"), timeout))
+
+    @operation
+    def stop(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[Record]:
+        """End the sandbox's machine, with its files and processes, and wait until it is gone; its status then.
+
+        Raises:
+            ConflictError: it is being deleted.
+            WaitTimeoutError: asked for, but not done in time; it will be.
+        """
+        yield from SandboxesFlows.stop(self._client.sandboxes, self.name)
+        return (yield from self._settled(("Paused",), timeout))
+
+    @operation
+    def run(
+        self, command: str, *, working_dir: str | None = None, timeout: str | None = None
+    ) -> Flow[Record]:
+        """Run a shell command, wait for its end, and return what came of it: ``state``, ``exit_code``, ``output``.
+
+        Args:
+            command: the shell command line.
+            working_dir: where to run it; ``None``: the sandbox's working folder.
+            timeout: it is ended after so much time, such as ``"10m"``; ``None``: after a minute.
+
+        Raises:
+            SandboxNotRunningError: the sandbox's machine does not run.
+        """
+        sandboxes, name = self._client.sandboxes, self.name
+        placed = yield from SandboxesFlows.run(
+            sandboxes, name, command, working_dir=working_dir, timeout=timeout
+        )
+        command_id = placed.metadata.name
+        ended = yield from waiting(
+            self._client.wire,
+            lambda _: SandboxesFlows.command(sandboxes, name, command_id),
+            lambda seen: seen.status.state not in ("Pending", "Running"),
+            timeout=None,
+            describe=lambda _: f"command {command_id} has not ended",
+        )
+        return Record(
+            {
+                "name": command_id,
+                "state": ended.status.state,
+                "exitCode": ended.status.get("exitCode"),
+                "output": (yield from self._output(ended)),
+            }
+        )
+
+    def _output(self, ended: Record) -> Flow[str | None]:
+        """What an ended command has put out; None where its machine has taken that along."""
+        try:
+            return (yield from SandboxesFlows.output(self._client.sandboxes, self.name, ended.metadata.name))
+        except (OutputGoneError, OutputNotReadyError):
+            return None
+
+    def _settled(self, phases: tuple[str, ...], timeout: float) -> Flow[Record]:
+        def there(thing: Record) -> bool:
+            return status_of(thing).phase in phases
+
+        sandboxes = self._client.sandboxes
+        return status_of((yield from ResourceFlows.wait_for(sandboxes, self.name, there, timeout=timeout)))
 
     @operation
     def delete(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[None]:
@@ -58,7 +132,7 @@ class Sandbox(SandboxFlows, Blocking):
         client: Client | None = None,
         **settings: Unpack[SandboxSettings],
     ) -> Sandbox:
-        """Create a sandbox; it is not started yet: its condition ``Ready`` says ``NotAvailable``.
+        """Create a sandbox, whose machine is asked for at once.
 
         Args:
             name: its name.

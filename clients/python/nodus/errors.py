@@ -22,10 +22,13 @@
         │   ├── AgentStoppedError     409 AgentStopped
         │   ├── AgentRunFinishedError 409 AgentRunFinished
         │   ├── AnswerNotReadyError   409 AnswerNotReady
+        │   ├── OutputNotReadyError   409 OutputNotReady
+        │   ├── SandboxNotRunningError 409 SandboxNotRunning
         │   ├── MessageKeyConflictError 409 MessageKeyConflict
         │   └── IdempotencyKeyConflictError 409 IdempotencyKeyConflict
         ├── GoneError                 410 Gone
         │   ├── ExpiredError          410 Expired
+        │   ├── OutputGoneError       410 OutputGone
         │   └── PayloadExpiredError   410 PayloadExpired
         ├── PayloadTooLargeError      413 PayloadTooLarge
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
@@ -252,6 +255,18 @@ class AnswerNotReadyError(ConflictError):
     default_reason = "AnswerNotReady"
 
 
+class OutputNotReadyError(ConflictError):
+    """The command has not ended."""
+
+    default_reason = "OutputNotReady"
+
+
+class SandboxNotRunningError(ConflictError):
+    """The sandbox has no machine that runs, so it takes no command (NOD-438)."""
+
+    default_reason = "SandboxNotRunning"
+
+
 class MessageKeyConflictError(ConflictError):
     """The message key was used for another text; nothing was delivered (NODQ-17)."""
 
@@ -274,6 +289,12 @@ class ExpiredError(GoneError):
     """A position in a list or a watch is too old: list again (``watch`` does so itself)."""
 
     default_reason = "Expired"
+
+
+class OutputGoneError(GoneError):
+    """The command's machine is gone, and its output with it (NOD-440)."""
+
+    default_reason = "OutputGone"
 
 
 class PayloadExpiredError(GoneError):

@@ -201,8 +201,12 @@ def test_agents_and_sandboxes_take_the_same_settings(rest: Rest) -> None:
         "secrets": [{"name": "deploy-key", "env": "KEY", "key": "id"}],
         "network": {"egress": {"policy": "AllowList", "allow": ["github.com"]}},
     }
-    assert sandbox(rest, **settings).json["spec"] == settings
     assert rest.agent("a", **settings).json["spec"] == settings
+    refused = sandbox(
+        rest, **settings
+    )  # an agent keeps them until they can be honoured; a machine starts at once
+    assert refused.json["reason"] == "NotAvailable"
+    assert set(refused.fields) == {"spec.secrets", "spec.network.egress.policy"}
 
 
 @pytest.mark.req("NODQ-04", "NOD-099", "NOD-101")

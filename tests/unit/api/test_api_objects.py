@@ -32,7 +32,7 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "secrets": ("Secret", {"data": {"KEY": "s3cret"}}),
 }
 LATER = [
-    *("agentgroups", "connections", "endpoints", "environments", "environmentimages", "sandboxes"),
+    *("agentgroups", "connections", "endpoints", "environments", "environmentimages"),
 ]
 every_kind = pytest.mark.parametrize("plural", SPECS)
 
@@ -335,7 +335,7 @@ def test_a_kind_without_behaviour_says_so_and_starts_nothing(rest: Rest, plural:
     (ready,) = made["status"]["conditions"]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "NotAvailable")
     assert ready["lastTransitionTime"] == made["metadata"]["creationTimestamp"]
-    assert made["status"].get("phase") == ("Pending" if plural in ("agentgroups", "sandboxes") else None)
+    assert made["status"].get("phase") == ("Pending" if plural == "agentgroups" else None)
     rest.world.settle()
     assert len(rest.world.executions.names) == started
     assert rest.get("agentruns").json["items"] == []
@@ -404,15 +404,16 @@ def test_a_change_between_look_and_delete_keeps_what_was_not_meant(rest: Rest, p
     if plural == "agentruns":
         rest.world.settle()
         seen = rest.get(f"{plural}/a").json["metadata"]["resourceVersion"]
-    commit = "mark_deleted" if plural == "agentruns" else "remove"
-    plain, done = getattr(objects, commit), []
+    commit = {"agentruns": "mark_deleted", "sandboxes": "stop"}.get(plural, "remove")
+    holder = rest.gate.service.reading.shelf.journal.turns if commit == "stop" else objects
+    plain, done = getattr(holder, commit), []
 
     def racing(*arguments: Any, **more: Any) -> Any:
         if not done:
             done.append(rest.patch(f"{plural}/a", {"metadata": {"labels": {"changed": "yes"}}}).code)
         return plain(*arguments, **more)
 
-    setattr(objects, commit, racing)
+    setattr(holder, commit, racing)
     refused = rest.call("DELETE", f"{plural}/a", {"preconditions": {"resourceVersion": seen}})
     assert (done, reason(refused)) == ([200], (409, "Conflict"))
     shown = rest.get(f"{plural}/a").json

@@ -115,7 +115,6 @@ KEYS = "/apis/nodus.dev/v1/apikeys"
 SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "agents": ("Agent", {"system": "x" * 10_000, "model": {"access": "Nodus", "families": ["haiku"]}}),
     "budgets": ("Budget", {"limitUSD": "5"}),
-    "sandboxes": ("Sandbox", {"resources": {"cpu": 1, "memory": 2}, "idleTimeout": "10m"}),
     "secrets": ("Secret", {"data": {"TOKEN": "hidden-value"}}),
     "endpoints": ("Endpoint", {"model": {"access": "Nodus"}, "maxConcurrency": 3}),
     KEYS: ("ApiKey", {"role": "viewer", "projects": ["*"], "ttl": "1h"}),

@@ -184,6 +184,6 @@ def test_credits_pay_for_models_alone() -> None:
 
 
 def test_the_price_of_a_size_is_that_of_its_processors_and_memory() -> None:
-    assert hourly(1, 2048) == Decimal("0.04937")
-    assert hourly(4, 8192) == Decimal("0.19748")
-    assert price(hourly(1, 2048), LONG) == Decimal("0.012343")
+    assert hourly(1024, 2048) == Decimal("0.04937")
+    assert hourly(4096, 8192) == Decimal("0.19748")
+    assert price(hourly(1024, 2048), LONG) == Decimal("0.012343")

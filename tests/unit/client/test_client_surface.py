@@ -23,9 +23,9 @@ ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
     "nodus": """AgentGroup AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroup AsyncAgentGroups
-        AsyncAgentRun AsyncAgentRuns AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource AsyncSandbox ClaudeAgent
+        AsyncAgentRun AsyncAgentRuns AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource AsyncSandbox AsyncSandboxes ClaudeAgent
         Client Egress Event Family GitSource Login ModelAgent NodusError Protocol Record Resource RunBlockedError
-        RunFailedError Sandbox Source WaitTimeoutError __version__ errors login_aws""",
+        RunFailedError Sandbox Sandboxes Source WaitTimeoutError __version__ errors login_aws""",
     "AgentGroup": "create delete from_name project results seal status submit wait",
     "AgentGroups": """apply create delete get list pages patch path results update wait_for wait_gone watch""",
     "AgentRun": "answer cancel from_name project resolve send status steps team wait",
@@ -38,7 +38,7 @@ PUBLIC = {
     "Login": "async_client client",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
-    "Sandbox": "create delete from_name project status",
+    "Sandbox": "create delete from_name project run start status stop",
     "Resource": "apply create delete get list pages patch path update wait_for wait_gone watch",
 }
 SIGNATURES = {

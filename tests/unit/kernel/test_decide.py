@@ -8,7 +8,7 @@ from nodus_core.kernel import decisions as to
 from nodus_core.kernel.decide import Plan, View, decide
 from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.money import Meter
-from nodus_core.kernel.objects import Attention, Run
+from nodus_core.kernel.objects import Attention, Conversation, Run
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.tasks import Result
 
@@ -19,6 +19,7 @@ SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
 EXPIRED = replace(STOP, reason="DeadlineExceeded")
 GONE = replace(SANDBOX, state=SandboxState.GONE)
 UNBOOKED = replace(GONE, meter=Meter(Decimal("0.05"), NOW))
+COMING = replace(SANDBOX, state=SandboxState.REQUESTED)
 RELEASING = replace(SANDBOX, state=SandboxState.RELEASING)
 NEVER_BEGAN = task("r1t1", FAILED, result=Result(error="SandboxGone"))
 ATTENTION = (Attention("r1t0", "SandboxLost", NOW),)
@@ -36,6 +37,10 @@ def held(*opened: str, **more: object) -> Run:
 
 def calls(*indexes: int, of: int) -> tuple[object, ...]:
     return tuple(round_task(1, of).calls[index] for index in indexes)
+
+
+def machine(**more: object) -> Conversation:
+    return head(kind="machine", accepted=0, opened=0, **more)
 
 
 POSITIONS: dict[str, tuple[View, Decision]] = {
@@ -83,6 +88,30 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
         view(task("setup", FAILED, result=Result(error="Cancelled")), plan=SETUP, run=run(), sandbox=GONE),
         to.StartSandbox(None),
     ),
+    # --- a Sandbox's own line ---
+    "a machine is wanted": (view(conversation=machine(sandbox=None), run=None, sandbox=None), to.Launch()),
+    "a machine comes up": (view(conversation=machine(), run=None, sandbox=COMING), to.Launch()),
+    "a machine runs": (view(conversation=machine(), run=None), to.Keep()),
+    "a machine's next period is due": (
+        view(conversation=machine(), run=None, unpaid=True),
+        to.ExtendMachine(),
+    ),
+    "a machine is to stand still": (view(conversation=machine(paused="Idle"), run=None), to.Pause("Idle")),
+    "a machine is let go": (
+        view(conversation=machine(paused="Idle"), run=None, sandbox=RELEASING),
+        to.LetGo(RELEASING),
+    ),
+    "a machine is gone": (view(conversation=machine(), run=None, sandbox=GONE), to.Settle(GONE)),
+    "a machine stands still": (
+        view(conversation=machine(paused="Idle", sandbox=None), run=None, sandbox=GONE),
+        to.Rest("Idle"),
+    ),
+    "a machine is wanted again": (
+        view(conversation=machine(sandbox=None), run=None, sandbox=GONE),
+        to.Launch(),
+    ),
+    "a machine's time has come": (view(conversation=machine(), run=None, overdue=True), to.Expire()),
+    "a machine is deleted": (view(conversation=machine(stop=STOP), run=None), to.End()),
     # --- the end ---
     "ended, with a sandbox": (view(conversation=head(ended=True), run=None), to.Release("conv-s1")),
     "ended, without one": (view(conversation=head(ended=True, sandbox=None), run=None), to.Close()),

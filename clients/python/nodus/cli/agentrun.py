@@ -12,11 +12,22 @@ from nodus._kinds import AGENT_RUN, API_VERSION
 from nodus._record import Record
 from nodus.cli import completing, formats, picking, sources, step_table, text
 from nodus.cli.failures import usage
-from nodus.cli.kinds import Target
+from nodus.cli.kinds import Target, targets_of
 from nodus.cli.session import Command, Group, Session, pass_session
 from nodus.errors import NotFoundError, OutcomeUnknownError
 
-run_argument = click.argument("name", shell_complete=completing.names(AGENT_RUN))
+
+def _bare(_context: click.Context, _parameter: click.Parameter, word: str) -> str:
+    """The name of a run that was given as `NAME` or as `agentrun/NAME`."""
+    if "/" not in word:
+        return word
+    (target,) = targets_of((word,))
+    if target.kind is not AGENT_RUN:
+        raise usage(f"{word} is no run; give agentrun/NAME")
+    return target.name
+
+
+run_argument = click.argument("name", shell_complete=completing.names(AGENT_RUN), callback=_bare)
 MOST_BYTES = 262_144  # the server takes no longer text
 
 

@@ -56,7 +56,7 @@ def wait(session: Session, choice: Choice, wanted: Condition | str, timeout: flo
 
     \b
       nodus wait agentrun/triage --for=jsonpath='{.status.phase}'=Succeeded --timeout=8m
-      nodus wait sandbox/dev --for=condition=Ready
+      nodus wait sandbox/dev --for=jsonpath='{.status.phase}'=Running
       nodus wait ar/a ar/b --for=delete
     """
     until = time.monotonic() + timeout

@@ -27,6 +27,7 @@ LONG = timedelta(minutes=15)
 SHORT = timedelta(minutes=6)
 """A paid period when money is not: longer than a sandbox may take to come up, so that it is never stopped before."""
 
+_UNITS_PER_VCPU = 1024
 _MIB_PER_GB = 1024
 
 
@@ -39,8 +40,8 @@ class Lacking:
 
 
 def hourly(cpu: int, memory: int) -> Decimal:
-    """USD per hour of a sandbox with so many virtual processors and MiB."""
-    return cpu * VCPU_HOUR + memory * GB_HOUR / _MIB_PER_GB
+    """USD per hour of a sandbox with so many units of 1/1024 virtual processor and MiB."""
+    return cpu * VCPU_HOUR / _UNITS_PER_VCPU + memory * GB_HOUR / _MIB_PER_GB
 
 
 def opened(sandbox: Sandbox, rate: Decimal, earlier: Decimal, payers: Sequence[Account]) -> Meter | Lacking:

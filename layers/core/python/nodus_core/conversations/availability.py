@@ -58,6 +58,17 @@ def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     return [field for field, needed in wanting.items() if needed]
 
 
+def check_sandbox(name: str, spec: Mapping[str, Any]) -> None:
+    """Raises `Refusal` `NotAvailable` naming every field of a Sandbox that cannot be honoured yet."""
+    fields = [*unhonoured(spec)]
+    if pick(spec, "continuity.mode") == "Snapshotted":
+        fields.append("spec.continuity")
+    causes = tuple(Cause(field, "cannot be honoured yet: leave it out", _REASON) for field in fields)
+    if causes:
+        message = f"Sandbox {name!r} cannot be started: {', '.join(fields)} cannot be honoured yet"
+        raise Refusal(NOT_AVAILABLE, message, causes=causes, kind="Sandbox", name=name)
+
+
 def _of_agent(name: str, agent: AgentSpec) -> Iterator[Cause]:
     for field in unhonoured(agent.model_dump(by_alias=True, exclude_none=True)):
         yield Cause(

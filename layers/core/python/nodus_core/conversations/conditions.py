@@ -16,7 +16,11 @@ from nodus_core.resources.api_key import expiry_of
 from nodus_core.resources.columns import READY, pick
 from nodus_core.resources.kinds import BY_NAME
 
+_PROJECTED = frozenset({AGENT_RUN, "Sandbox"})
+"""Kinds whose status is a projection of what works for them, conditions included."""
+
 CONTINUITY = "ContinuityHonoured"
+SUBAGENTS = "SubagentsHonoured"
 EXPIRED = "Expired"
 CLOSING = "Closing"
 """The phase of a project in which nothing is made any more; any other has none."""
@@ -39,7 +43,7 @@ def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: dateti
 
     `now`: the moment as of which they are told.
     """
-    if obj.key.kind == AGENT_RUN:
+    if obj.key.kind in _PROJECTED:
         return status
     kind = BY_NAME[obj.key.kind]
     said = _conditions(kind.name, spec, status, now)
@@ -65,6 +69,7 @@ def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime)
     elif kind == "Agent":
         yield _agent(spec)
         yield from _continuity(spec)
+        yield from _subagents(spec)
     elif kind == "ApiKey":
         yield _api_key(spec, now)
     elif status.get("phase") == CLOSING:
@@ -89,6 +94,12 @@ def _continuity(spec: Spec) -> Iterator[Said]:
     if pick(spec, "continuity.mode") == "Snapshotted":
         message = "spec.continuity is kept and not honoured yet: files live as long as the sandbox."
         yield Said(CONTINUITY, False, NOT_AVAILABLE, message)
+
+
+def _subagents(spec: Spec) -> Iterator[Said]:
+    if "maxParallelAgents" in spec:
+        message = "spec.maxParallelAgents is kept and not honoured yet: runs have no subagents."
+        yield Said(SUBAGENTS, False, NOT_AVAILABLE, message)
 
 
 def _api_key(spec: Spec, now: datetime) -> Said:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.target import OwnKey, Wire
 from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
@@ -47,6 +48,13 @@ class Context:
     state_dir: str | None = None
     cpu: int = 1
     memory: int = 2048
+
+    @property
+    def machine(self) -> Machine:
+        """The sandbox that the run gets."""
+        return Machine(
+            self.image, self.cpu * CPU_UNITS, self.memory, self.egress, self.working_dir, dict(self.env)
+        )
 
     def to_json(self) -> str:
         """The text that is stored with the conversation."""

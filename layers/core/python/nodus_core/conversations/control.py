@@ -20,10 +20,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Control:
-    """Use cases that end runs. Each raises `Refusal` `NotFound`, and `Conflict` after too many lost races."""
+    """Use cases that end runs, or the objects of another kind that have a line. Each raises `Refusal` `NotFound`, and `Conflict` after too many lost races."""
 
     shelf: Shelf
     kicks: Kicks
+    kind: str = AGENT_RUN
+    reason: str = CANCELLED
 
     def cancel(self, place: Place, name: str) -> tuple[Outcome, bool]:
         """Asks an unfinished run to stop; asking again is fine. Returns it, and whether it had finished already.
@@ -52,7 +54,7 @@ class Control:
     def _stop(self, place: Place, name: str, wanted: Preconditions = ANY) -> Object:
         """The run with its stop marker set, unless it has finished or is stopped."""
         for _ in range(MOST_TRIES):
-            obj = self.shelf.find(place, AGENT_RUN, name)
+            obj = self.shelf.find(place, self.kind, name)
             wanted.check(obj)
             if finished(obj):
                 return obj
@@ -62,17 +64,17 @@ class Control:
                 try:
                     obj = self._set_marker(obj, head, place.caller)
                 except ConditionFailed as lost:
-                    log.info("run %s is looked at again: %s", name, lost)
+                    log.info("%s %s is looked at again: %s", self.kind, name, lost)
                     continue
             self.kicks.nudge(obj.uid)
             return obj
-        raise contested(AGENT_RUN, name)
+        raise contested(self.kind, name)
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()
-        shown = versioned(replace(obj, status=projection.stopping(obj.status, CANCELLED)), now)
+        shown = versioned(replace(obj, status=projection.stopping(obj.status, self.reason)), now)
         shows = projected(shown, now, over=obj.version)
-        self.shelf.journal.turns.stop(head, StopMarker(now, by, CANCELLED), shows)
+        self.shelf.journal.turns.stop(head, StopMarker(now, by, self.reason), shows)
         return shown
 
     def _mark(self, obj: Object, wanted: Preconditions) -> Object:
@@ -84,10 +86,10 @@ class Control:
             except ConditionFailed:
                 current = self.shelf.journal.object(obj.key)
                 if current is None or current.uid != obj.uid:
-                    raise missing(AGENT_RUN, obj.key.name) from None
+                    raise missing(self.kind, obj.key.name) from None
                 wanted.check(current)
                 obj = current
-        raise contested(AGENT_RUN, obj.key.name)
+        raise contested(self.kind, obj.key.name)
 
     def _purge(self, obj: Object) -> None:
         """Removes a run that nothing works on; one that another removes meanwhile is gone as well."""
@@ -95,12 +97,12 @@ class Control:
             try:
                 return purge(self.shelf.journal, self.shelf.payloads, self.shelf.clock, obj)
             except ConditionFailed as lost:
-                log.info("run %s changed while it was removed: %s", obj.key.name, lost)
+                log.info("%s %s changed while it was removed: %s", self.kind, obj.key.name, lost)
             current = self.shelf.journal.object(obj.key)
             if current is None or current.uid != obj.uid:
                 return None
             obj = current
-        raise contested(AGENT_RUN, obj.key.name)
+        raise contested(self.kind, obj.key.name)
 
 
 def finished(obj: Object) -> bool:

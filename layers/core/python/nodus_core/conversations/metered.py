@@ -28,8 +28,8 @@ def opened(session: Session, sandbox: Sandbox) -> tuple[Sandbox, tuple[Operation
     """
     if session.run is not None and session.run.purse is not None and session.run.purse.waits:
         give_back(session)
-    payers, context = _budgets(session), session.context
-    rate = compute.hourly(context.cpu, context.memory)
+    payers, machine = _budgets(session), session.machine
+    rate = compute.hourly(machine.cpu, machine.memory)
     meter = compute.opened(sandbox, rate, session.conversation.compute, payers)
     if isinstance(meter, Lacking):
         return meter

@@ -13,6 +13,7 @@ from nodus_core.conversations.api_keys import KIND as API_KEY
 from nodus_core.conversations.api_keys import with_last_use
 from nodus_core.conversations.conditions import CLOSING, with_conditions
 from nodus_core.conversations.control import finished
+from nodus_core.conversations.machine_costs import SANDBOX, with_cost
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.access import Project
@@ -125,6 +126,8 @@ class Reading:
             ]
         if objects and objects[0].key.kind == API_KEY:
             return with_last_use(self.shelf, objects)
+        if objects and objects[0].key.kind == SANDBOX:
+            return with_cost(self.shelf, objects)
         if objects and objects[0].key.kind == PROJECT:
             return self._project_statuses(objects)
         return self._run_statuses(objects)

@@ -11,6 +11,7 @@ from typing import Any
 
 from nodus_core.conversations.context import Context
 from nodus_core.conversations.deadline import expire
+from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.transcript import Transcript
 from nodus_core.inference.exchange import ModelRequest
@@ -24,6 +25,7 @@ from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import Plan, View, decide
 from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.errors import CorruptRow, Fenced
+from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.objects import Conversation, Object, Run, Turn
 from nodus_core.kernel.progress import begin, recorded, settle
 from nodus_core.kernel.sandboxes import Sandbox
@@ -83,6 +85,13 @@ class Session:
     def context(self) -> Context:
         """The settings that the run has pinned; read when they are first needed, for ending a run needs none."""
         return Context.from_json(self.text(self.conversation.context))
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What its sandbox is: a Sandbox's own settings, or what the run gets."""
+        if self.conversation.kind == MACHINE:
+            return Machine.from_json(self.text(self.conversation.context))
+        return self.context.machine
 
     @property
     def scope(self) -> Scope:

@@ -15,6 +15,7 @@ from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import JOURNAL_FULL, MOST_SANDBOXES, NOT_OFFERED, OUTPUT_LIMIT, SANDBOX_LOST
 from nodus_core.kernel.decisions import FinishTurn, OpenTurn
 from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.objects import Hold, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, InputState, RunState, SandboxState, TaskState, TurnState
@@ -208,12 +209,13 @@ def _gone(session: Session, sandbox_id: str) -> Sandbox | None:
 
 
 def close(session: Session) -> Directive:
-    """The line is over; what people see last is written with it. A run that is to be deleted is removed instead."""
+    """The line is over; what people see last is written with it. What is to be deleted is removed instead,
+    and so is a Sandbox whose time has come."""
     ports, head, now = session.ports, session.conversation, session.ports.clock.now()
     obj = ports.journal.object(head.object)
     if obj is None:
         raise CorruptRow(f"conversation {head.id}: its object {head.object.name!r} is gone")
-    if obj.deleted_at is not None:
+    if obj.deleted_at is not None or head.kind == MACHINE:
         purge(ports.journal, ports.payloads, ports.clock, obj, fence=session.fence)
         return DONE
     status = obj.status

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from nodus_core.conversations import (
     calls,
+    machine_line,
     metered,
     preparation,
     resting,
@@ -28,6 +29,7 @@ from nodus_core.kernel import decisions as to
 from nodus_core.kernel import projection
 from nodus_core.kernel.decide import decide
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Fenced, StoreUnavailable
+from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.objects import Conversation, Run
 
 ENOUGH_S = 60.0
@@ -182,6 +184,16 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return calls.place(session, planned)
         case to.Watch(tasks=tasks):
             return calls.watch(session, tasks)
+        case to.Launch():
+            return machine_line.launch(session)
+        case to.Keep():
+            return machine_line.keep(session)
+        case to.ExtendMachine():
+            return machine_line.extend(session)
+        case to.Pause():
+            return machine_line.pause(session, decision)
+        case to.Settle():
+            return machine_line.settle(session, decision)
         case to.Expire():
             session.expire()
             session.reload()
@@ -206,5 +218,7 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return turns.release(session, sandbox)
         case to.Close():
             return turns.close(session)
+        case to.Rest() if session.conversation.kind == MACHINE:
+            return machine_line.rest(session, decision)
         case to.Rest():
             return resting.rest(session, decision)

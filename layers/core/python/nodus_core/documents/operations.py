@@ -62,6 +62,9 @@ PROJECT = Parameter(
 NAME = Parameter(
     "name", "path", "Name of the object.", {"type": "string", "maxLength": LONGEST_NAME}, required=True
 )
+COMMAND = Parameter(
+    "command", "path", "Id of the command.", {"type": "string", "maxLength": 64}, required=True
+)
 LIMIT = Parameter(
     "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
 )
@@ -124,6 +127,7 @@ def operations() -> Iterator[Operation]:
     for kind in KINDS:
         yield from of_kind(kind)
     yield from below_runs()
+    yield from below_sandboxes()
     yield log_in()
 
 
@@ -206,6 +210,26 @@ def log_in() -> Operation:
     )
 
 
+def below_sandboxes() -> Iterator[Operation]:
+    """What stands below a Sandbox."""
+    paths, shown = _Paths(BY_NAME["Sandbox"]), name_of("Sandbox")
+    taken = {200: Answer("As it is.", shown), 202: Answer("It is taken.", shown)}
+    yield paths.call("POST", f"{ONE}/start", "connect", "Start a sandbox's machine", taken)
+    yield paths.call("POST", f"{ONE}/stop", "connect", "Stop a sandbox's machine", taken)
+    view, below = name_of("SandboxCommandView"), f"{ONE}/commands"
+    placed = {200: Answer("It was placed before.", view), 202: Answer("It is placed.", view)}
+    page = {200: Answer("A page of commands, the newest first.", name_of("SandboxCommandList"))}
+    body = {JSON: name_of("SandboxCommand")}
+    yield paths.call("POST", below, "connect", "Run a command in a sandbox", placed, (), body)
+    yield paths.call("GET", below, "connect", "List a sandbox's commands", page, (LIMIT, CONTINUE))
+    one, shown_one = (COMMAND,), {200: Answer("The command.", view)}
+    yield paths.call("GET", f"{below}/{{command}}", "connect", "Read a command", shown_one, one)
+    output = {200: Answer("All that it has put out.", None, TEXT)}
+    yield paths.call("GET", f"{below}/{{command}}/output", "connect", "Read a command's output", output, one)
+    ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
+    yield paths.call("POST", f"{below}/{{command}}/cancel", "connect", "End a command", ended, one)
+
+
 @dataclass(frozen=True)
 class _Paths:
     """The calls at and below the path of a kind."""
@@ -226,7 +250,7 @@ class _Paths:
         kind, of_project = self.kind, self.kind.namespaced
         place = f"{BASE}/namespaces/{{namespace}}" if of_project else BASE
         verb = _VERBS.get(action, method.lower())
-        below = tail.removeprefix(ONE).strip("/").capitalize()
+        below = "".join(word.strip("{}").capitalize() for word in tail.removeprefix(ONE).split("/"))
         common = (*((PROJECT,) if of_project else ()), *((NAME,) if ONE in tail else ()), ORGANIZATION)
         return Operation(
             method=method,
@@ -245,6 +269,6 @@ class _Paths:
 def _refused(method: str, tail: str) -> tuple[int, ...]:
     """The codes of refusals that a call may get; docs/errors.md says for what."""
     body = _OF_BODIES if method in ("POST", "PUT", "PATCH") else ()
-    stale = (409,) if method != "GET" or tail.endswith("/answer") else ()
+    stale = (409,) if method != "GET" or tail.endswith(("/answer", "/output")) else ()
     gone = (410,) if method == "GET" else ()
     return (400, 401, 403, 404, *stale, *gone, *body, *_ALWAYS)

@@ -15,6 +15,7 @@ from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
 from nodus_core.resources.login import Login
 from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import Stated
+from nodus_core.resources.sandbox_command import SandboxCommand
 
 Schema = dict[str, Any]
 
@@ -94,7 +95,7 @@ def all_schemas() -> dict[str, Schema]:
     found = dict(SHARED)
     for kind in KINDS:
         of_kind(kind, found)
-    for model in (Login, Message, Stated):
+    for model in (Login, Message, SandboxCommand, Stated):
         of_model(model, found)
     return dict(sorted(found.items()))
 

@@ -13,6 +13,8 @@ RECEIPT = f"{PREFIX}.MessageReceipt"
 STEP = f"{PREFIX}.Step"
 TEAM = f"{PREFIX}.Team"
 STEPS = f"{PREFIX}.StepList"
+COMMAND = f"{PREFIX}.SandboxCommandView"
+COMMANDS = f"{PREFIX}.SandboxCommandList"
 LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
@@ -135,6 +137,7 @@ _STEP = _fields(
         "finishedAt": moment("When it ended."),
         "costUSD": text("What it cost, in US dollars."),
         "usage": _USAGE,
+        "input": text("The beginning of what it was given: of a command, its line."),
         "preview": text("The beginning of what came out."),
     },
     "index",
@@ -142,6 +145,40 @@ _STEP = _fields(
     "kind",
     "state",
     **_OPEN,
+)
+
+_COMMAND = _fields(
+    "A command in a sandbox, as it stands.",
+    {
+        **_versioned("nodus.dev/v1", "SandboxCommand"),
+        "metadata": {"allOf": [{"$ref": OBJECT_META}], "description": "What every object has."},
+        "spec": _fields(
+            "What was asked for.",
+            {
+                "command": text("Shell command line."),
+                "workingDir": text("Folder it runs in."),
+                "timeout": text("After how much time it is ended."),
+            },
+        ),
+        "status": _fields(
+            "What became of it.",
+            {
+                "state": text(
+                    "How it stands.",
+                    enum=[
+                        *("Pending", "Running", "Exited", "TimedOut", "Cancelled", "OutOfMemory", "Failed"),
+                        "Lost",
+                    ],
+                ),
+                "exitCode": whole("Its exit code, if it ended by itself."),
+                "startedAt": moment("When the sandbox took it."),
+                "finishedAt": moment("When it ended."),
+            },
+        ),
+    },
+    "metadata",
+    "spec",
+    "status",
 )
 
 SHARED: dict[str, Schema] = {
@@ -199,6 +236,16 @@ SHARED: dict[str, Schema] = {
         "summary",
         "items",
         "verification",
+    ),
+    COMMAND: _COMMAND,
+    COMMANDS: _fields(
+        "A page of a sandbox's commands, the newest first.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxCommandList"),
+            "metadata": {"allOf": [{"$ref": LIST_META}], "description": "What every list has."},
+            "items": {"type": "array", "items": {"$ref": COMMAND}, "description": "The commands."},
+        },
+        "items",
     ),
     STEPS: _fields(
         "A page of a run's steps.",

@@ -15,6 +15,7 @@ from nodus_core.journal.keeping import Keeping
 from nodus_core.journal.ledger import Ledger
 from nodus_core.journal.lines import Lines
 from nodus_core.journal.loose_values import LooseValues
+from nodus_core.journal.machines import Machines
 from nodus_core.journal.meters import Meters
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
@@ -83,6 +84,7 @@ class Journal:
         self.accounts = Accounts(writer)
         self.ledger = Ledger(writer)
         self.meters = Meters(writer)
+        self.machines = Machines(writer)
 
     # --- resources ---
 

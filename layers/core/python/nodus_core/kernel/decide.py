@@ -1,7 +1,7 @@
 """What a line does next, from what the journal says. The same view gives the same decision.
 
 gone, not booked? ──► BookSandbox        unpaid? ──► ExtendSandbox ─► (no money) LetGo
-overdue? ──► Expire ─┐
+overdue? ──► Expire ─┐                 a Sandbox's line: `kernel.machines`
 stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
 no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
 preparation:  StartSandbox ─► RunSetup ─► Route                  ├─► (ended) ReturnUnread ─► Release ─► Close
@@ -14,7 +14,7 @@ held:         Rest (a person is asked) ─► Resume ─► where it was
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodus_core.kernel import ids, metering
+from nodus_core.kernel import ids, machines, metering
 from nodus_core.kernel.decisions import (
     Ask,
     BookSandbox,
@@ -114,6 +114,8 @@ def decide(view: View) -> Decision:
         return _stopped(view, head.stop)
     if view.overdue:
         return Expire()
+    if head.kind == machines.MACHINE:
+        return machines.next_of(head, view.sandbox, unpaid=view.unpaid)
     return _metered(view) or _turn(view)
 
 

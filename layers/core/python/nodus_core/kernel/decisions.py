@@ -123,6 +123,35 @@ class Close:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """Start a Sandbox's machine, or go on waiting for it."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A Sandbox's machine runs: look whether it may go on, and rest."""
+
+
+@dataclass(frozen=True)
+class ExtendMachine:
+    """Pay for the next period of a Sandbox's machine, or stop it for want of money."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Let a Sandbox's machine go, which is to stand still for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Settle:
+    """A Sandbox's machine is gone: show why, and start none until it is asked for."""
+
+    sandbox: Sandbox
+
+
+@dataclass(frozen=True)
 class Rest:
     """Only an event from outside can move the line on; `reason` is the word that people see."""
 
@@ -131,6 +160,11 @@ class Rest:
 
 Decision = (
     OpenTurn
+    | Launch
+    | Keep
+    | ExtendMachine
+    | Pause
+    | Settle
     | StartSandbox
     | RunSetup
     | Route

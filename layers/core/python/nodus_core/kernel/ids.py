@@ -64,6 +64,19 @@ def command_id(run: str, task: str, attempt: int = 1) -> str:
     return f"{run}.{task}" if attempt == 1 else f"{run}.{task}.{attempt}"
 
 
+PERSONS = "u-"
+"""How ids of commands begin that somebody has asked for."""
+
+
+def persons_command(micros: int, digest_: str) -> str:
+    """Id of a command that somebody has asked for: by time, so that a history is read in its order."""
+    return f"{PERSONS}{micros:017d}-{digest_[:12]}"
+
+
+def is_persons_command(command: str) -> bool:
+    return command.startswith(PERSONS)
+
+
 def execution_name(line: str, generation: int) -> str:
     """Name of the execution that works on a line in one generation (at most 80 characters)."""
     return f"{line}-{generation}"

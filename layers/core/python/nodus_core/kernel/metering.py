@@ -37,6 +37,12 @@ def total(sandbox: Sandbox, now: datetime) -> Decimal:
     return (sandbox.meter.earlier if sandbox.meter else ZERO) + spent(sandbox, now)
 
 
+def reaches(sandbox: Sandbox, meter: Meter, amount: Decimal) -> datetime:
+    """When a sandbox's time will have cost so many USD."""
+    seconds = float(max(amount, ZERO) / meter.hourly * _HOUR_S)
+    return (sandbox.started_at or sandbox.created_at) + timedelta(seconds=seconds)
+
+
 def held_until(sandbox: Sandbox, meter: Meter, until: datetime) -> Decimal:
     """USD to hold for a sandbox, so that its time is paid until then: what is not booked of it."""
     return price(meter.hourly, until - (sandbox.started_at or sandbox.created_at)) - meter.booked

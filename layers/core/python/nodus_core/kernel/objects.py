@@ -132,7 +132,8 @@ class Conversation:
     who leaves something for the line to look at, so that no worker rests over it. `ended` means that no
     more input is taken, `closed` that nothing is left to do and no worker will take the line again. `cap`,
     `spent` are USD; the cap is fixed at creation (NOD-131). `compute` is what its sandboxes that are gone have cost,
-    which no cap counts (NOD-134).
+    which no cap counts (NOD-134). Of a Sandbox's own line (`kernel.machines`), `paused` is why its machine stands
+    still; None: it is wanted to run.
     """
 
     id: str
@@ -157,6 +158,7 @@ class Conversation:
     sandboxes: int = 0
     attempts: int = 0
     deadline: datetime | None = None
+    paused: str | None = None
     stop: StopMarker | None = None
     ended: bool = False
     closed: bool = False

@@ -13,7 +13,8 @@ class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 
     `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
-    counts from `started_at`, when its task was asked for last, to `gone_at`.
+    counts from `started_at`, when its task was asked for last, to `gone_at`; `worked_at` is when somebody last had
+    something done in it.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Sandbox:
     wake: bool = False
     started_at: datetime | None = None
     gone_at: datetime | None = None
+    worked_at: datetime | None = None
     meter: Meter | None = None
 
 

@@ -110,8 +110,6 @@ KINDS = (
         sandbox.SandboxSpec,
         sandbox.COLUMNS,
         ("sb",),
-        notice="Sandboxes of one's own are not started yet: the sandbox is kept and checked, and costs nothing.",
-        phase="Pending",
     ),
     Kind("Secret", "secrets", "secret", secret.SecretSpec, secret.COLUMNS),
     Kind(

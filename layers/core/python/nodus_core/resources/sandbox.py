@@ -1,15 +1,18 @@
 """Kind `Sandbox`: a machine of one's own (NODQ-62, NODQ-63, NODQ-66, NODQ-70, NODQ-100)."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from nodus_core.kernel.errors import Cause
 from nodus_core.resources.checks import check
 from nodus_core.resources.columns import AGE, NAME, Column, dollars
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Image, Money, Number, Spec, Str, Whole, as_texts, misplaced, problem
+from nodus_core.resources.patch import same
 from nodus_core.resources.workspace import Continuity, Env, Network, Secrets
 
 _STEP = Decimal(1)
@@ -22,6 +25,9 @@ PAIRS: dict[Decimal, tuple[Decimal, Decimal, Decimal]] = {
     Decimal(16): (Decimal(32), Decimal(120), Decimal(8)),
 }
 """Processors, and the memory in GiB that goes with them on Fargate: least, most, step."""
+
+DEFAULT_SIZE = ("1", "2")
+"""Processors, and memory in GiB, of a Sandbox that says nothing."""
 
 SMALLEST = Decimal("0.25")
 SMALLEST_MEMORIES = (Decimal("0.5"), Decimal(1), Decimal(2))
@@ -105,6 +111,18 @@ class SandboxSpec(Spec):
     )
 
     @classmethod
+    def changed(cls, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Cause]:
+        """A machine is what it was asked for as: another one is another Sandbox."""
+        for field in sorted(old.keys() | new.keys()):
+            if not same({field: old.get(field)}, {field: new.get(field)}):
+                yield Cause(f"spec.{field}", "is immutable: delete the Sandbox and make a new one")
+
+    @property
+    def size(self) -> tuple[str, str]:
+        """Processors, and memory in GiB."""
+        return (self.resources.cpu, self.resources.memory) if self.resources else DEFAULT_SIZE
+
+    @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:
         stored = as_texts(spec, "maxCostUSD")
         if "resources" in stored:
@@ -114,9 +132,9 @@ class SandboxSpec(Spec):
 
 COLUMNS = (
     NAME,
-    Column("Status", "status.phase", "Pending, Running, Paused or Deleted."),
-    Column("CPU", "spec.resources.cpu", "Processors."),
-    Column("Memory", "spec.resources.memory", "GiB of memory."),
+    Column("Status", "status.phase", "Pending, Running or Paused."),
+    Column("CPU", "status.resources.cpu", "Processors."),
+    Column("Memory", "status.resources.memory", "GiB of memory."),
     Column("Disk", "status.disk", "Size of the disk and what is used of it."),
     Column("Idle-Timeout", "spec.idleTimeout", "After how much idle time it is stopped."),
     Column("Cost", dollars("status.costUSD"), "What it has cost."),

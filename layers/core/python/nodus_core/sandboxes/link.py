@@ -14,12 +14,12 @@ from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
-from nodus_core.kernel.ids import digest
+from nodus_core.kernel.ids import digest, is_persons_command
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, answer_size
-from nodus_core.sandboxes.outcome import figures, outcome
+from nodus_core.sandboxes.outcome import figures, outcome, output_of
 
 MOST_PROBLEM = 1000
 """Characters of what is said of a command that cannot be handed over."""
@@ -205,7 +205,7 @@ class Link:
         row = self.journal.command(sandbox.id, command)
         if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
             raise _not_its_own(sandbox, command)
-        text = outcome(row.kind, result).text
+        text = output_of(result) if is_persons_command(command) else outcome(row.kind, result).text
         told = self.payloads.put(self._scope(sandbox), text, head=False) if isinstance(text, str) else text
         return Inline(figures(result)), told
 

@@ -98,6 +98,22 @@ def outcome(kind: str, result: str) -> Outcome:
             return Outcome(TaskState.COMPLETED, f"Done. {_number(values, 'size') or 0} bytes.")
 
 
+def output_of(result: str) -> str:
+    """What a command has put out, from the daemon's JSON, with nothing of ours."""
+    return _text(_fields(result), "output") or ""
+
+
+def word_of(result: str) -> tuple[str, int | None]:
+    """How a command of a person ended, in a word, and its exit code."""
+    values = _fields(result)
+    state, reason = _word(values, "state"), _word(values, "reason")
+    if state == "lost":
+        return "Lost", None
+    if state != "exited":
+        return "Failed", None
+    return _ERRORS.get(reason or "", "Exited"), _number(values, "exitCode")
+
+
 def figures(result: str) -> str:
     """The daemon's JSON without what the command put out: what `outcome` needs beside the text that it gave."""
     values = _fields(result)

@@ -1,0 +1,106 @@
+"""Sandboxes as objects: what can be asked of them beside what every kind has."""
+
+from __future__ import annotations
+
+import os
+
+from nodus._flow import Flow, Item, Stream, operation, stream
+from nodus._pages import LARGEST_PAGE, Pages, items_of
+from nodus._record import Record
+from nodus._resources import AsyncResource, Resource, ResourceFlows
+from nodus._transport import Call
+
+
+class SandboxesFlows(ResourceFlows):
+    """Sandboxes of one's own."""
+
+    @operation
+    def start(self, name: str) -> Flow[Record]:
+        """Ask for a sandbox's machine; one that is wanted to run already stays as it is (NOD-411).
+
+        Raises:
+            ConflictError: it is being deleted, or has cost its ``maxCostUSD``.
+        """
+        return (yield from self._record(Call("POST", self.path(name, "start"), repeatable=True)))
+
+    @operation
+    def stop(self, name: str) -> Flow[Record]:
+        """End a sandbox's machine, with its files and processes; one that stands still stays as it is (NOD-412).
+
+        Raises:
+            ConflictError: it is being deleted.
+        """
+        return (yield from self._record(Call("POST", self.path(name, "stop"), repeatable=True)))
+
+    @operation
+    def run(
+        self,
+        name: str,
+        command: str,
+        *,
+        working_dir: str | None = None,
+        timeout: str | None = None,
+        request_key: str | None = None,
+    ) -> Flow[Record]:
+        """Place a shell command in a running sandbox, and return it as it stands: it goes on by itself (NOD-431).
+
+        Args:
+            name: the sandbox.
+            command: the shell command line.
+            working_dir: where to run it; ``None``: the sandbox's working folder.
+            timeout: it is ended after so much time, such as ``"10m"``; ``None``: after a minute.
+            request_key: the same key and command again within a day is the same command, run once; ``None``: a new one.
+
+        Raises:
+            SandboxNotRunningError: its machine does not run.
+            IdempotencyKeyConflictError: the key was used for another command.
+        """
+        key = os.urandom(16).hex() if request_key is None else request_key
+        wanted = {"command": command, "workingDir": working_dir, "timeout": timeout, "requestKey": key}
+        body = {field: value for field, value in wanted.items() if value is not None}
+        # The server keeps the request key: sent again after a lost answer, nothing is run twice.
+        return (
+            yield from self._record(Call("POST", self.path(name, "commands"), body=body, repeatable=True))
+        )
+
+    @operation
+    def command(self, name: str, command: str) -> Flow[Record]:
+        """One command as it stands; ``status.state`` says how."""
+        return (yield from self._record(Call("GET", self._below(name, command))))
+
+    @stream
+    def commands(self, name: str) -> Stream[Record]:
+        """A sandbox's commands, the newest first, those of earlier machines too (NOD-437)."""
+        pages = Pages(lambda query: self._read(query, name, "commands"), {"limit": str(LARGEST_PAGE)})
+        while (page := (yield from pages.next())) is not None:
+            for found in items_of(page):
+                yield Item(found)
+
+    @operation
+    def output(self, name: str, command: str) -> Flow[str]:
+        """All that an ended command has put out, standard output and error together.
+
+        Raises:
+            OutputNotReadyError: it has not ended.
+            OutputGoneError: its machine is gone.
+        """
+        reply = yield from self._send(Call("GET", self._below(name, command, "output")))
+        return reply.content.decode("utf-8", "replace")
+
+    @operation
+    def cancel_command(self, name: str, command: str) -> Flow[Record]:
+        """End a command, and nothing else (NOD-436); one that has ended stays as it is."""
+        return (yield from self._record(Call("POST", self._below(name, command, "cancel"), repeatable=True)))
+
+    def _below(self, name: str, command: str, *more: str) -> str:
+        from urllib.parse import quote  # noqa: PLC0415 (`import nodus` does without it)
+
+        return "/".join((self.path(name, "commands"), quote(command, safe=""), *more))
+
+
+class Sandboxes(SandboxesFlows, Resource):
+    """Sandboxes of one's own; every call returns when it is done."""
+
+
+class AsyncSandboxes(SandboxesFlows, AsyncResource):
+    """Sandboxes of one's own; every call is awaited."""

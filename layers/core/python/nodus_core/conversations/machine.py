@@ -1,0 +1,35 @@
+"""What a sandbox is: what its task is asked for, frozen when a run is admitted or a Sandbox is made."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE
+
+CPU_UNITS = 1024
+"""Units of one virtual processor."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Settings of one sandbox. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
+    `AllowList` or `Open`; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
+    what its time may cost in all, as text, None: anything."""
+
+    image: str = DEFAULT_IMAGE
+    cpu: int = CPU_UNITS
+    memory: int = 2048
+    egress: str = "Deny"
+    working_dir: str = DEFAULT_FOLDER
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    idle_s: float | None = None
+    most_usd: str | None = None
+
+    def to_json(self) -> str:
+        """The text that is stored with the conversation of a Sandbox."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Machine":
+        """What `to_json` wrote; fields of later releases are ignored."""
+        known = {key: item for key, item in json.loads(text).items() if key in cls.__dataclass_fields__}
+        return cls(**known)

@@ -1,0 +1,149 @@
+"""Sandboxes of one's own: each has a line, which keeps its machine (`kernel.machines`, decision 20)."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from nodus_core.access.door import Place
+from nodus_core.conversations.availability import check_sandbox
+from nodus_core.conversations.control import Control
+from nodus_core.conversations.definitions import Definitions
+from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.machine import CPU_UNITS, Machine
+from nodus_core.conversations.machine_costs import SANDBOX
+from nodus_core.conversations.promises import Promise
+from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, head_of, scope_of
+from nodus_core.journal.lines import LEASE
+from nodus_core.journal.machines import opening
+from nodus_core.journal.objects import projection as projected
+from nodus_core.journal.objects import versioned
+from nodus_core.journal.ports import Schedules
+from nodus_core.journal.store import Operation
+from nodus_core.kernel import machine_status, machines
+from nodus_core.kernel.errors import ConditionFailed, Refusal
+from nodus_core.kernel.money import ZERO
+from nodus_core.kernel.objects import Conversation, Line, Object
+from nodus_core.resources.deletion import ANY, Preconditions
+from nodus_core.resources.durations import duration
+from nodus_core.resources.manifest import Manifest, check_spec
+from nodus_core.resources.sandbox import SandboxSpec
+
+DELETED = "Deleted"
+"""Reason of a Sandbox that is being removed."""
+
+FIRST_GENERATION = 1
+
+_MIB_PER_GIB = 1024
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OwnSandboxes(Definitions):
+    """Use cases of Sandboxes. What they are is fixed when they are made; they are started, stopped and deleted."""
+
+    kind: str = SANDBOX
+    kicks: Kicks = field(kw_only=True)
+    schedules: Schedules = field(kw_only=True)
+
+    def begun(self, manifest: Manifest) -> dict[str, Any]:
+        return machine_status.made(*_spec(manifest).size)
+
+    def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
+        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet."""
+        check_sandbox(manifest.name, manifest.spec)
+        return ()
+
+    def commit(self, obj: Object, manifest: Manifest, promised: Promise | None, *more: Operation) -> Outcome:
+        """The Sandbox comes with its line."""
+        line = self._line(obj, manifest)
+        outcome = super().commit(obj, manifest, promised, *more, opening(line, obj.created_at))
+        self._start(line)
+        return outcome
+
+    def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
+        """Ends the machine and removes the Sandbox; it is gone when its machine is. `NotFound`, `Conflict`."""
+        return Control(self.shelf, self.kicks, SANDBOX, DELETED).delete(place, name, wanted)
+
+    def start(self, place: Place, name: str) -> tuple[Outcome, bool]:
+        """Asks for its machine; returns whether it was wanted to run already. `NotFound`, `Conflict` (NOD-411)."""
+        return self._want(place, name, None)
+
+    def stop(self, place: Place, name: str) -> tuple[Outcome, bool]:
+        """Ends its machine; returns whether it stood still already. `NotFound`, `Conflict`."""
+        return self._want(place, name, machines.STOPPED)
+
+    def _want(self, place: Place, name: str, paused: str | None) -> tuple[Outcome, bool]:
+        for _ in range(MOST_TRIES):
+            obj = self.shelf.find(place, SANDBOX, name)
+            with self.shelf.reading(obj):
+                head = head_of(self.shelf.journal, obj)
+            self._check_stays(obj, head)
+            if bool(head.paused) == bool(paused):
+                return Outcome(obj, self.shelf.spec(obj)), True
+            if paused is None and head.paused == machines.COST_REACHED:
+                message = f"Sandbox {name!r} has cost its maxCostUSD and starts no more; make a new one"
+                raise Refusal("Conflict", message, kind=SANDBOX, name=name)
+            try:
+                shown = self._wanted(obj, head, paused)
+            except ConditionFailed as lost:
+                log.info("Sandbox %s is looked at again: %s", name, lost)
+                continue
+            self.kicks.nudge(obj.uid)
+            return Outcome(shown, self.shelf.spec(shown)), False
+        raise contested(SANDBOX, name)
+
+    def _check_stays(self, obj: Object, head: Conversation) -> None:
+        if obj.deleted_at is not None or head.stop is not None:
+            message = f"Sandbox {obj.key.name!r} is being deleted"
+            raise Refusal("Conflict", message, kind=SANDBOX, name=obj.key.name)
+
+    def _wanted(self, obj: Object, head: Conversation, paused: str | None) -> Object:
+        show, now = machine_status.stopping if paused else machine_status.starting, self.shelf.clock.now()
+        shown = versioned(replace(obj, status=show(obj.status)), now)
+        self.shelf.journal.machines.want(head, paused, now, projected(shown, now, over=obj.version))
+        return shown
+
+    def _line(self, obj: Object, manifest: Manifest) -> Conversation:
+        spec = _spec(manifest)
+        ttl = duration(spec.ttl) if spec.ttl else None
+        return Conversation(
+            id=obj.uid,
+            object=obj.key,
+            context=self.shelf.payloads.put(scope_of(obj), _machine(spec).to_json()),
+            line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
+            created_at=obj.created_at,
+            cap=ZERO,
+            kind=machines.MACHINE,
+            deadline=obj.created_at + ttl if ttl else None,
+        )
+
+    def _start(self, line: Conversation) -> None:
+        """From here on the Sandbox is made, and says so: whatever becomes of a kick fails no answer."""
+        try:
+            self.kicks.executions.start(line.id, FIRST_GENERATION)
+            if line.deadline is not None:
+                self.schedules.kick_at(line.id, line.deadline)
+        except Exception:  # the table's stream and the sweeper start it, only later
+            log.exception("Sandbox %s (%s) was not started at once", line.object.name, line.id)
+
+
+def _spec(manifest: Manifest) -> SandboxSpec:
+    spec = check_spec(SANDBOX, manifest.name, manifest.spec)
+    if not isinstance(spec, SandboxSpec):
+        raise TypeError(f"{manifest.kind} is no Sandbox")
+    return spec
+
+
+def _machine(spec: SandboxSpec) -> Machine:
+    cpu, memory = (Decimal(each) for each in spec.size)
+    idle = duration(spec.idle_timeout) if spec.idle_timeout else None
+    return Machine(
+        cpu=int(cpu * CPU_UNITS),
+        memory=int(memory * _MIB_PER_GIB),
+        env={variable.name: variable.value for variable in spec.env or []},
+        idle_s=idle.total_seconds() if idle else None,
+        most_usd=None if spec.max_cost_usd is None else str(spec.max_cost_usd),
+    )

@@ -1,0 +1,67 @@
+"""`status` of a Sandbox: a projection of its line, written when its machine comes, stops and goes (NODQ-66).
+
+Each function takes the status as it is and returns the next one; none reads anything else.
+"""
+
+from decimal import Decimal
+
+from nodus_core.kernel.machines import COST_REACHED, IDLE, STOPPED, UNPAID
+from nodus_core.kernel.projection import Status, conditions, dollars
+from nodus_core.kernel.sandboxes import Sandbox
+
+PENDING, RUNNING, PAUSED = "Pending", "Running", "Paused"
+
+WAITS = {
+    STOPPED: "It was asked to stop. Start it again with: nodus start sandbox/NAME",
+    IDLE: "Nothing was done in it for its idleTimeout. Start it again with: nodus start sandbox/NAME",
+    COST_REACHED: "Its time has cost its maxCostUSD, so it cannot be started again. Make a new one.",
+    UNPAID: (
+        "A Budget of the project does not cover the next period of its time. Raise its limitUSD, then start the "
+        "sandbox again with: nodus start sandbox/NAME"
+    ),
+}
+
+STOPPING = "Stopping"
+"""Reason of a machine that runs and is being stopped."""
+
+_OF_A_PAUSE = ("reason", "message")
+
+
+def made(cpu: str, memory: str) -> Status:
+    """A Sandbox that was made just now; `cpu` in processors, `memory` in GiB."""
+    return {"phase": PENDING, "starts": 0, "costUSD": "0", "resources": {"cpu": cpu, "memory": memory}}
+
+
+def starting(status: Status) -> Status:
+    """It was asked to start."""
+    return {**_plain(status), "phase": PENDING}
+
+
+def stopping(status: Status) -> Status:
+    """It was asked to stop, and is not gone yet."""
+    return {**_plain(status), "reason": STOPPING}
+
+
+def requested(status: Status, sandbox: Sandbox, starts: int) -> Status:
+    """A machine is asked for."""
+    return {**_plain(status), "phase": PENDING, "starts": starts, "machine": sandbox.id}
+
+
+def running(status: Status, sandbox: Sandbox) -> Status:
+    """Its daemon has come up."""
+    return {**_plain(status), "phase": RUNNING, "machine": sandbox.id, "conditions": conditions(sandbox)}
+
+
+def paused(status: Status, reason: str, message: str | None = None) -> Status:
+    """Nothing runs; `message` is what is known beyond the reason."""
+    shown = {key: value for key, value in _plain(status).items() if key not in ("machine", "conditions")}
+    return {**shown, "phase": PAUSED, "reason": reason, "message": message or WAITS.get(reason, reason)}
+
+
+def costing(status: Status, compute: Decimal) -> Status:
+    """What its time has cost until now."""
+    return {**status, "costUSD": dollars(compute)}
+
+
+def _plain(status: Status) -> Status:
+    return {key: value for key, value in status.items() if key not in _OF_A_PAUSE}

@@ -1,0 +1,148 @@
+"""Commands of people in Sandboxes: run at most once, cancelled, timed out, and kept when the machine is gone."""
+
+from typing import Any
+
+import pytest
+from nodus_core.testing.scripted_sandbox import RUNNING, exited
+
+from tests.unit.api.rest import Reply, Rest, manifest
+
+COMMANDS = "sandboxes/mine/commands"
+
+
+def behaves(kind: str, request: dict[str, Any]) -> dict[str, Any]:
+    if request["command"] == "forever":
+        return RUNNING
+    if request["command"] == "long":
+        return exited("x" * 100_000 + "\n")
+    return exited(f"{request['command']} in {request['cwd']}\n", code=3 if request["command"] == "bad" else 0)
+
+
+@pytest.fixture
+def rest() -> Rest:
+    made = Rest(behaviour=behaves)
+    made.post("sandboxes", manifest("Sandbox", "mine", {"env": [{"name": "A", "value": "b"}]}))
+    made.world.pass_time(1)
+    assert made.get("sandboxes/mine").json["status"]["phase"] == "Running"
+    return made
+
+
+def run(rest: Rest, command: str, key: str = "k", **more: Any) -> Reply:
+    return rest.post(COMMANDS, {"command": command, "requestKey": key, **more})
+
+
+def state(rest: Rest, name: str) -> dict[str, Any]:
+    return rest.get(f"{COMMANDS}/{name}").json["status"]
+
+
+@pytest.mark.req("NOD-431", "NODQ-67", "NODQ-68")
+def test_a_command_runs_where_it_is_asked_to_and_its_output_is_what_it_put_out(rest: Rest) -> None:
+    placed = run(rest, "pwd", workingDir="/workspace/sub", timeout="5m")
+    assert (placed.code, placed.json["status"]) == (202, {"state": "Pending"})
+    assert placed.json["spec"] == {"command": "pwd", "workingDir": "/workspace/sub", "timeout": "300s"}
+    name = placed.json["metadata"]["name"]
+    rest.world.pass_time(1)
+    assert {key: state(rest, name)[key] for key in ("state", "exitCode")} == {
+        "state": "Exited",
+        "exitCode": 0,
+    }
+    assert rest.get(f"{COMMANDS}/{name}/output").text == "pwd in /workspace/sub\n"
+    bad = run(rest, "bad", "k2").json["metadata"]["name"]
+    long = run(rest, "long", "k3").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    assert state(rest, bad)["exitCode"] == 3
+    assert rest.get(f"{COMMANDS}/{long}/output").text == "x" * 100_000 + "\n"
+
+
+@pytest.mark.req("NOD-442", "NOD-443", "FLD-16")
+def test_the_same_request_again_is_the_same_command_and_runs_once(rest: Rest) -> None:
+    first, again = run(rest, "echo"), run(rest, "echo")
+    assert (first.code, again.code) == (202, 200)
+    assert first.json["metadata"] == again.json["metadata"]
+    rest.world.pass_time(1)
+    assert run(rest, "echo").json["status"]["state"] == "Exited"
+    assert len(rest.world.sandboxes.effects) == 1
+    other = run(rest, "other")
+    assert (other.code, other.json["reason"]) == (409, "IdempotencyKeyConflict")
+    assert [item["spec"]["command"] for item in rest.get(COMMANDS).json["items"]] == ["echo"]
+
+
+@pytest.mark.req("NOD-435", "NOD-436")
+def test_a_cancel_ends_this_command_only(rest: Rest) -> None:
+    name = run(rest, "forever").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    assert state(rest, name)["state"] == "Running"
+    unread = rest.get(f"{COMMANDS}/{name}/output")
+    assert (unread.code, unread.json["reason"]) == (409, "OutputNotReady")
+    assert rest.post(f"{COMMANDS}/{name}/cancel").code == 202
+    rest.world.pass_time(1)
+    assert state(rest, name)["state"] == "Cancelled"
+    assert rest.post(f"{COMMANDS}/{name}/cancel").code == 200
+    assert rest.get("sandboxes/mine").json["status"]["phase"] == "Running"
+    withdrawn = run(rest, "forever", "k2").json["metadata"]["name"]
+    rest.post(f"{COMMANDS}/{withdrawn}/cancel")
+    rest.world.pass_time(1)
+    assert state(rest, withdrawn)["state"] == "Cancelled"
+    assert len(rest.world.sandboxes.effects) == 1
+
+
+@pytest.mark.req("NOD-437", "NOD-438", "NOD-439", "NOD-440")
+def test_the_history_is_there_without_a_machine_and_the_output_is_not(rest: Rest) -> None:
+    names = []
+    for number in range(3):
+        names.append(run(rest, f"c{number}", f"k{number}").json["metadata"]["name"])
+        rest.world.pass_time(1)
+    left = run(rest, "forever", "k9").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    rest.post("sandboxes/mine/stop")
+    rest.world.settle()
+    shown = rest.get(COMMANDS).json["items"]
+    assert [item["metadata"]["name"] for item in shown] == [left, *reversed(names)]
+    assert [item["status"]["state"] for item in shown] == ["Lost", "Exited", "Exited", "Exited"]
+    gone = rest.get(f"{COMMANDS}/{names[0]}/output")
+    assert (gone.code, gone.json["reason"]) == (410, "OutputGone")
+    refused = run(rest, "more", "k10")
+    assert (refused.code, refused.json["reason"]) == (409, "SandboxNotRunning")
+    assert not [daemon for daemon in rest.world.sandboxes.daemons.values() if daemon.alive]
+    rest.post("sandboxes/mine/start")
+    rest.world.pass_time(1)
+    newest = run(rest, "new", "k11").json["metadata"]["name"]
+    pages, after = [], None
+    while True:
+        page = rest.get(COMMANDS, query={"limit": "2", **({"continue": after} if after else {})}).json
+        pages += [item["metadata"]["name"] for item in page["items"]]
+        after = page["metadata"].get("continue")
+        if after is None:
+            break
+    assert pages == [newest, left, *reversed(names)]
+    assert rest.get(f"{COMMANDS}/{names[0]}/output").json["reason"] == "OutputGone"
+
+
+@pytest.mark.req("NOD-399")
+def test_work_keeps_a_sandbox_from_being_idle() -> None:
+    rest = Rest(behaviour=behaves)
+    rest.post("sandboxes", manifest("Sandbox", "mine", {"idleTimeout": "5m"}))
+    rest.world.pass_time(1)
+    name = run(rest, "forever").json["metadata"]["name"]
+    rest.world.pass_time(1500)
+    assert rest.get("sandboxes/mine").json["status"]["phase"] == "Running"
+    rest.post(f"{COMMANDS}/{name}/cancel")
+    rest.world.pass_time(1200)
+    status = rest.get("sandboxes/mine").json["status"]
+    assert (status["phase"], status["reason"]) == ("Paused", "Idle")
+
+
+def test_what_is_no_command_is_refused_and_nothing_is_stored(rest: Rest) -> None:
+    for body, field in (
+        ({"requestKey": "k"}, "command"),
+        ({"command": " ", "requestKey": "k"}, "command"),
+        ({"command": "x"}, "requestKey"),
+        ({"command": "x", "requestKey": "k", "timeout": "25h"}, "timeout"),
+        ({"command": "x", "requestKey": "k", "cwd": "/"}, "cwd"),
+    ):
+        answer = rest.post(COMMANDS, body)
+        assert (answer.code, answer.fields) == (422, [field]), answer.json
+    assert rest.get(COMMANDS).json["items"] == []
+    assert rest.get(f"{COMMANDS}/u-1").code == 404
+    assert rest.get("sandboxes/none/commands").code == 404
+    assert rest.get(COMMANDS, query={"continue": "bm8"}).code == 400
