@@ -273,3 +273,17 @@ def test_an_answer_at_the_limit_is_a_reply(rest: Rest) -> None:
     text = "x" * LARGEST_ANSWER
     finish(Opened(rest), text)
     assert rest.get("agentruns/r/answer").text == text
+
+
+@pytest.mark.req("NOD-063", "NOD-128")
+def test_a_call_whose_usage_is_not_known_shows_the_reserve_that_was_booked() -> None:
+    rest = Rest(plays([replace(says("done"), usage=None)]))
+    rest.agent()
+    rest.run("r")
+    rest.world.settle()
+    steps = {step["name"]: step for step in rest.get("agentruns/r/steps").json["items"]}
+    call, route = steps["turn-1.model.1"], steps["turn-1.route"]
+    assert call["costBasis"] == "Reserve"
+    assert "costBasis" not in route
+    total = Decimal(rest.get("agentruns/r").json["status"]["cost"]["totalUSD"])
+    assert Decimal(call["costUSD"]) + Decimal(route["costUSD"]) == total > 0

@@ -69,7 +69,8 @@ def steps(session: Session, name: str, follow: bool, output: formats.Format) -> 
       nodus agentrun steps hello-agent-run -o wide
       nodus agentrun steps hello-agent-run -o json
 
-    The wide table adds each step's guarantee, its attempt, and who has resolved it.
+    The wide table adds each step's guarantee, its attempt, and who has resolved it. A cost with a * is a reserve:
+    the provider did not say what the call used.
 
     With --follow, -o json prints one line per change: the step as it is then. A run that goes on only when
     somebody acts (NeedsResolution, MaxCostReached) ends --follow with exit code 1 and what to do.

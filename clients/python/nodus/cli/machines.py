@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from nodus._kinds import SANDBOX
-from nodus.cli import changing, columns, text
+from nodus.cli import changing, text
 from nodus.cli.failures import usage
+from nodus.cli.picking import pick
 from nodus.cli.selection import Choice, Subject, choice_options
 from nodus.cli.session import Command, Session, pass_session
 
@@ -50,7 +51,7 @@ def _ask(session: Session, subject: Subject, verb: str) -> None:
     sandboxes = session.client.in_project(subject.project).sandboxes
     ask = sandboxes.start if verb == "start" else sandboxes.stop
     shown = ask(subject.target.name).to_dict()
-    phase = columns.pick(shown, "status.phase")
+    phase = pick(shown, "status.phase")
     click.echo(f"{text.line(subject)} {_said(verb, phase)}")
 
 

@@ -8,7 +8,8 @@ import click
 
 from nodus._kinds import API_VERSION, SANDBOX
 from nodus._sandboxes import Sandbox
-from nodus.cli import columns, completing, formats, text
+from nodus.cli import completing, formats, text
+from nodus.cli.picking import pick
 from nodus.cli.session import Command, Group, Session, pass_session
 
 sandbox_argument = click.argument("name", shell_complete=completing.names(SANDBOX))
@@ -91,7 +92,7 @@ def output(session: Session, name: str, command: str) -> None:
 def cancel(session: Session, name: str, command: str) -> None:
     """End a command, and neither the sandbox nor another command."""
     shown = session.client.sandboxes.cancel_command(name, command)
-    state = columns.pick(shown.to_dict(), "status.state")
+    state = pick(shown.to_dict(), "status.state")
     over = state not in ("Pending", "Running", "Cancelled")
     said = f"has ended already ({state})" if over else "cancelled" if state == "Cancelled" else "cancelling"
     click.echo(f"sandbox/{text.line(name)} command {text.line(command)} {said}")
@@ -99,7 +100,7 @@ def cancel(session: Session, name: str, command: str) -> None:
 
 def _row(command: dict[str, object]) -> list[str]:
     paths = ("metadata.name", "status.state", "status.exitCode", "status.startedAt", "spec.command")
-    found = (columns.pick(command, path) for path in paths)
+    found = (pick(command, path) for path in paths)
     return ["" if value is None else text.line(str(value)) for value in found]
 
 

@@ -26,7 +26,7 @@ def row(step: Mapping[str, Any], *, wide: bool) -> list[str]:
         str(pick(step, "name") or ""),
         state(step),
         time_of(step),
-        "" if cost is None else f"${cost}",
+        "" if cost is None else f"${cost}{'*' if pick(step, 'costBasis') else ''}",
         tokens(step),
         *(more if wide else []),
         cut(detail(step), PREVIEW_COLUMNS),

@@ -13,6 +13,7 @@ from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.errors import CorruptRow, Refusal
 from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run
+from nodus_core.kernel.progress import booked
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, preview
@@ -179,7 +180,7 @@ def step(run: Run, task: Task, index: int) -> Shown:
     }
     optional: dict[str, Any] = {
         "finishedAt": task.finished_at and stamp(task.finished_at),
-        "costUSD": None if task.cost is None else projection.dollars(task.cost),
+        **_cost(task),
         "usage": task.usage and projection.usage_entry(task.usage.input_tokens, task.usage.output_tokens),
         "model": task.model,
         "resent": task.resent or None,
@@ -193,6 +194,15 @@ def step(run: Run, task: Task, index: int) -> Shown:
         optional["droppedBytes"] = task.result.dropped_bytes
         optional["error"] = task.result.error
     return shown | {name: value for name, value in optional.items() if value is not None}
+
+
+def _cost(task: Task) -> dict[str, Any]:
+    """What the step has cost; where its provider did not say, what was reserved for it is what was booked."""
+    if task.cost is not None:
+        return {"costUSD": projection.dollars(task.cost)}
+    if task.finished_at is None or not task.reserved:
+        return {}
+    return {"costUSD": projection.dollars(booked(task)), "costBasis": "Reserve"}
 
 
 def _kind(task: Task) -> str:

@@ -136,6 +136,10 @@ _STEP = _fields(
         "startedAt": moment("When it began."),
         "finishedAt": moment("When it ended."),
         "costUSD": text("What it cost, in US dollars."),
+        "costBasis": text(
+            "`Reserve`: its provider did not say what it used, and the most that it could cost was booked.",
+            enum=["Reserve"],
+        ),
         "usage": _USAGE,
         "input": text("The beginning of what it was given: of a command, its line."),
         "preview": text("The beginning of what came out."),
