@@ -112,6 +112,7 @@ def test_health_needs_no_key(rest: Rest) -> None:
         ("GET", "/link/v1/pull", 404, "NotFound"),
         ("POST", "/healthz", 405, "MethodNotAllowed"),
         ("PUT", "/mcp", 405, "MethodNotAllowed"),
+        ("GET", "/mcp", 405, "MethodNotAllowed"),
     ],
 )
 def test_what_no_route_takes_is_a_status_without_a_key(

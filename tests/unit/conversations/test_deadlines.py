@@ -247,6 +247,6 @@ def test_of_a_cancel_and_a_deadline_at_once_the_first_stays() -> None:
     world.stop()
     world.clock.advance(2)
     with pytest.raises(ConditionFailed):
-        expire(world.outside, head, world.clock.now())
+        expire(world.outside, head, world.clock)
     world.settle()
     assert status(world)["phase"] == "Cancelled"
