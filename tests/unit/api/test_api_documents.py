@@ -46,7 +46,8 @@ def read(rest: Rest, path: str, accept: str = "application/json") -> dict[str, A
 def document(rest: Rest, path: str) -> Any:
     answer = read(rest, path)
     assert answer["statusCode"] == 200
-    return json.loads(answer["body"])
+    body = answer["body"]
+    return json.loads(base64.b64decode(body) if answer.get("isBase64Encoded") else body)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)

@@ -111,5 +111,5 @@ def test_without_botocore_it_says_what_to_install(
         raise ImportError(name)
 
     monkeypatch.setattr(_aws, "import_module", missing)
-    with pytest.raises(errors.ConfigError, match=r"nodus\[aws\]"):
+    with pytest.raises(errors.ConfigError, match="pip install botocore"):
         nodus.login_aws()
