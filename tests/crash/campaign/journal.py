@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 
 from localstack.testing import TestCloud
-from tests.crash.campaign.ledger import RunRecord, Uncertain
+from tests.crash.campaign.ledger import TOLD_LOST, RunRecord, Uncertain
 
 
 class CloudJournal:
@@ -67,6 +67,6 @@ class CloudJournal:
 
 
 def _state(command: Mapping[str, Any]) -> str:
-    """What became of a command: `lost` also where its daemon was asked to stop and said so with its last word."""
+    """What became of a command; `told lost` where its daemon was asked to stop and said so with its last word."""
     said = json.loads(command.get("result", {}).get("text") or "{}")
-    return "lost" if said.get("state") == "lost" else str(command.get("state"))
+    return TOLD_LOST if said.get("state") == "lost" else str(command.get("state"))

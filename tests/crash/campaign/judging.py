@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.crash.campaign.effects import Outside
-from tests.crash.campaign.ledger import Ledger, Prompt, RunRecord, Shown, Uncertain
+from tests.crash.campaign.ledger import TOLD_LOST, Ledger, Prompt, RunRecord, Shown, Uncertain
 
 DUPLICATED, LOST, MESSAGES = "duplicated effects", "lost results", "messages lost or doubled"
 PARKED, ENDS = "wrongly parked", "wrong ends"
@@ -131,7 +131,10 @@ def _messages(run: RunRecord) -> Iterator[str]:
 
 
 def _wrongly_parked(run: RunRecord, taken: frozenset[str]) -> list[str]:
-    """A park is right where its command was in flight in a sandbox that is gone, and that we took away."""
+    """A park is right where its command was in flight in a sandbox that we took away, and that is gone.
+
+    One whose daemon was asked to stop, and said so, may be looked at before it is gone.
+    """
     if not run.parked:
         return []
     if not run.uncertain:
@@ -140,7 +143,8 @@ def _wrongly_parked(run: RunRecord, taken: frozenset[str]) -> list[str]:
         f"{each.step}: its command is {each.command_state}, its sandbox {each.sandbox} is {each.sandbox_state}"
         + ("" if each.sandbox in taken else " and nobody took it away")
         for each in run.uncertain
-        if (each.command_state, each.sandbox_state) != ("lost", "gone") or each.sandbox not in taken
+        if each.sandbox not in taken
+        or (each.command_state != TOLD_LOST and (each.command_state, each.sandbox_state) != ("lost", "gone"))
     ]
 
 

@@ -11,6 +11,10 @@ FINAL = ("Succeeded", "Failed", "Cancelled")
 FINAL_STEPS = ("Completed", "Failed", "Cancelled")
 
 
+TOLD_LOST = "told lost"
+"""State of a command whose daemon, asked to stop, has said that it does not know what became of it."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing that was done to the cloud. `sandboxes` went away by it."""

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import boto3
@@ -15,12 +16,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from localstack import daemons
 from localstack.faults import control
-from localstack.processes import kill_marked, signal_quietly
+from localstack.processes import kill_marked, signal_quietly, start_mark
 from localstack.testing import TestCloud
 from tests.crash.campaign.journal import CloudJournal
 from tests.crash.campaign.ledger import Fault
 from tests.crash.campaign.resuming import Resuming
 from tests.integration.runs.machine import Room, room, workers
+from tests.integration.waiting import until
 
 LEASE_S = 30.0
 SLEEP_S = (LEASE_S + 3.0, LEASE_S + 15.0)
@@ -84,8 +86,13 @@ class Machine:
         self._resuming.interrupted_all(at)
         self.wake()
         kind, how = self._dice.choice((("cloud killed", self._kill_all), ("cloud stopped", self._stop_all)))
-        about = how()
-        gone |= self._sandboxes()  # those that were just being started
+        with ThreadPoolExecutor(1) as pool:
+            ending = pool.submit(how)
+            while not ending.done():
+                gone |= self._sandboxes()  # also one that has only just begun
+                time.sleep(0.1)
+        about = ending.result()
+        gone |= self._sandboxes()
         self._cloud.run("up")  # as a person would: what is due is looked at at once
         self.weather(self._rates)
         return Fault(number, kind, at, f"{about}; back after {time.time() - at:.0f} s", gone)
@@ -224,7 +231,9 @@ class Machine:
         return "the scripted model server", NOTHING
 
     def _kill_daemon(self, name: str) -> None:
-        signal_quietly(os.kill, self._cloud.cloud.pids[name], signal.SIGKILL)
+        pid = self._cloud.cloud.pids[name]
+        signal_quietly(os.kill, pid, signal.SIGKILL)
+        until(lambda: start_mark(pid), lambda mark: mark is None)  # else `up` may take it for one that runs
 
     def _sandboxes(self) -> frozenset[str]:
         return frozenset(
