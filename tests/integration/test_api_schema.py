@@ -1,0 +1,67 @@
+"""Whatever is sent to the deployed API, through its gateway, its answers are those that its document promises.
+
+A few cases for each operation; `make fuzz` sends thousands to the same code in memory.
+"""
+
+from __future__ import annotations
+
+import os
+
+import nodus
+import pytest
+import schemathesis
+import yaml
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from localstack.testing import TestCloud
+
+pytestmark = pytest.mark.timeout(300, func_only=True)
+
+CASES = int(os.environ.get("NODUS_DEPLOYED_CASES", "1"))
+"""For each operation."""
+
+PROJECT = "generated"
+"""A project of these cases: nothing that other tests use is touched."""
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+)
+
+
+@pytest.fixture
+def context(local_cloud: TestCloud) -> dict[str, str]:
+    found = yaml.safe_load(local_cloud.configuration.read_text())["contexts"]["local"]
+    nodus.Client(server=found["server"], token=found["token"]).projects.apply(
+        {"metadata": {"name": PROJECT}, "spec": {}}
+    )
+    return found
+
+
+@pytest.fixture
+def deployed(context: dict[str, str]) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_url(f"{context['server']}/openapi.json")
+
+
+API = schemathesis.pytest.from_fixture("deployed")
+
+
+@API.parametrize()
+@settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_one_that_the_document_promises(
+    case: schemathesis.Case, context: dict[str, str]
+) -> None:
+    case.headers = {**(case.headers or {}), "Authorization": f"Bearer {context['token']}"}
+    if "namespace" in (case.path_parameters or {}):
+        case.path_parameters["namespace"] = PROJECT
+    # A watch answers a line for each event, which no schema of one JSON value describes.
+    (case.query or {}).pop("watch", None)
+    case.call_and_validate(checks=list(CHECKS))
