@@ -178,6 +178,16 @@ def test_describe_says_what_to_do(started: Cli, server: FakeServer, outcome: Out
     assert advice in started("describe", RUN).out.partition("Next:\n")[2]
 
 
+def test_describe_tells_of_each_unresolved_step_what_it_was_to_do(started: Cli, server: FakeServer) -> None:
+    server.runs["default", "hello-agent-run"].outcome = Outcome(
+        "Waiting", None, "NeedsResolution", unresolved=("turn-1.tool.run_command.1",)
+    )
+    server.runs["default", "hello-agent-run"].end()
+    out = started("describe", RUN).out
+    assert "Unresolved:\n  turn-1.tool.run_command.1  since" in out
+    assert "    what:\n      SandboxLost\n" in out
+
+
 def test_describe_shows_conditions_long_texts_and_lists(cli: Cli, server: FakeServer) -> None:
     cli("create", "sandbox", "dev", "--allow", "pypi.org", "--allow", "github.com")
     condition = {"type": "Ready", "status": "False", "reason": "NotAvailable", "message": "not started yet"}

@@ -41,7 +41,11 @@ def describe(session: Session, choice: Choice) -> int:
         lines = [*head(kind, thing), *body(thing)]
         if kind is AGENT_RUN:
             runs = session.client.in_project(subject.project).agentruns
-            lines += [*run(thing), *steps_of([step.to_dict() for step in runs.steps(name)])]
+            lines += [
+                *run(thing),
+                *unresolved(thing),
+                *steps_of([step.to_dict() for step in runs.steps(name)]),
+            ]
         lines += next_of(thing, kind)
         click.echo(("\n\n" if shown else "") + "\n".join(lines))
         shown += 1
@@ -104,6 +108,19 @@ def run(thing: dict[str, Any]) -> Iterator[str]:
         yield from _block(str(answer), 1)
 
 
+def unresolved(thing: dict[str, Any]) -> Iterator[str]:
+    """What a person is asked about a run: the steps whose outcome is not known, and what each was to do."""
+    entries = cast("list[dict[str, Any]]", picking.pick(thing, "status.unresolved") or [])
+    if entries:
+        yield "Unresolved:"
+    for entry in entries:
+        yield f"{INDENT}{text.line(entry.get('step'))}  since {text.line(entry.get('since'))}"
+        for field in ("what", "input"):
+            if entry.get(field):
+                yield f"{INDENT * 2}{field}:"
+                yield from _block(str(entry[field]), 3)
+
+
 def steps_of(found: list[dict[str, Any]]) -> Iterator[str]:
     """The last steps."""
     if not found:
@@ -129,7 +146,7 @@ def next_of(thing: dict[str, Any], kind: Kind) -> list[str]:
 
 
 def _field(name: str, value: Any) -> str:
-    return f"{name + ':':<16}{text.line(value)}"
+    return f"{name + ':':<15} {text.line(value)}"
 
 
 def _words(field: str) -> str:
