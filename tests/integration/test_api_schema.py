@@ -40,9 +40,8 @@ CHECKS = (
 @pytest.fixture
 def context(local_cloud: TestCloud) -> dict[str, str]:
     found = yaml.safe_load(local_cloud.configuration.read_text())["contexts"]["local"]
-    nodus.Client(server=found["server"], token=found["token"]).projects.apply(
-        {"metadata": {"name": PROJECT}, "spec": {}}
-    )
+    with nodus.Client(server=found["server"], token=found["token"]) as client:
+        client.projects.apply({"metadata": {"name": PROJECT}, "spec": {}})
     return found
 
 
