@@ -66,7 +66,7 @@ class SandboxesFlows(ResourceFlows):
     @operation
     def command(self, name: str, command: str) -> Flow[Record]:
         """One command as it stands; ``status.state`` says how."""
-        return (yield from self._record(Call("GET", self._below(name, command))))
+        return (yield from self._read({}, name, "commands", command))
 
     @stream
     def commands(self, name: str) -> Stream[Record]:
@@ -84,18 +84,17 @@ class SandboxesFlows(ResourceFlows):
             OutputNotReadyError: it has not ended.
             OutputGoneError: its machine is gone.
         """
-        reply = yield from self._send(Call("GET", self._below(name, command, "output")))
+        reply = yield from self._send(Call("GET", self.path(name, "commands", command, "output")))
         return reply.content.decode("utf-8", "replace")
 
     @operation
     def cancel_command(self, name: str, command: str) -> Flow[Record]:
         """End a command, and nothing else (NOD-436); one that has ended stays as it is."""
-        return (yield from self._record(Call("POST", self._below(name, command, "cancel"), repeatable=True)))
-
-    def _below(self, name: str, command: str, *more: str) -> str:
-        from urllib.parse import quote  # noqa: PLC0415 (`import nodus` does without it)
-
-        return "/".join((self.path(name, "commands"), quote(command, safe=""), *more))
+        return (
+            yield from self._record(
+                Call("POST", self.path(name, "commands", command, "cancel"), repeatable=True)
+            )
+        )
 
 
 class Sandboxes(SandboxesFlows, Resource):

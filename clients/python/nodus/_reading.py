@@ -26,16 +26,16 @@ class ReadingFlows:
         self.kind = kind
         self._client = client
 
-    def path(self, name: str | None = None, below: str | None = None) -> str:
-        """The path of the collection, of an object, or of something below an object."""
+    def path(self, name: str | None = None, *below: str) -> str:
+        """The path of the collection, of an object, or of something below an object, word by word."""
         from urllib.parse import quote  # noqa: PLC0415 (`import nodus` does without it)
 
-        parts = [self.kind.plural, *((name, below) if below else (name,) if name is not None else ())]
+        parts = [self.kind.plural, *(() if name is None else (name, *below))]
         if any(part in {"", ".", ".."} for part in parts):
             raise NodusError(
                 f"{name!r} cannot be the name of an object: give its metadata.name", reason="Invalid"
             )
-        tail = "/".join(quote(part or "", safe="") for part in parts)
+        tail = "/".join(quote(part, safe="") for part in parts)
         if not self.kind.namespaced:
             return f"/apis/{API_VERSION}/{tail}"
         return f"/apis/{API_VERSION}/namespaces/{quote(self._client.project, safe='')}/{tail}"
@@ -67,7 +67,9 @@ class ReadingFlows:
             ExpiredError: the position is too old; begin again.
         """
         query = {"limit": str(limit)} | _selectors(field_selector, label_selector)
-        pages = Pages(lambda query: self._read(query, name, below), query, position)
+        pages = Pages(
+            lambda query: self._read(query, name, *(() if below is None else (below,))), query, position
+        )
         while (page := (yield from pages.next())) is not None:
             yield Item(page)
 
@@ -206,10 +208,8 @@ class ReadingFlows:
             objects += items_of(page)
         return Snapshot(position, objects)
 
-    def _read(
-        self, query: Mapping[str, str], name: str | None = None, below: str | None = None
-    ) -> Flow[Record]:
-        return self._record(Call("GET", self.path(name, below), query=query))
+    def _read(self, query: Mapping[str, str], name: str | None = None, *below: str) -> Flow[Record]:
+        return self._record(Call("GET", self.path(name, *below), query=query))
 
     def _send(self, call: Call, within: float | None = None) -> Flow[Reply]:
         return self._transport.send(call, within=within)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import click
 
 from nodus._kinds import AGENT_RUN, API_VERSION
 from nodus._record import Record
-from nodus.cli import completing, formats, picking, sources, step_table, text
+from nodus.cli import completing, formats, picking, printing, sources, step_table, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import Target, targets_of
 from nodus.cli.session import Command, Group, Session, pass_session
@@ -44,11 +43,7 @@ def answer(session: Session, name: str) -> None:
 
     Into a file or pipe it goes byte for byte; on a terminal control characters are made visible.
     """
-    found = session.client.agentruns.answer(name)
-    if sys.stdout.isatty():
-        click.echo(text.block(found), nl=not found.endswith("\n"))
-    else:
-        sys.stdout.buffer.write(found.encode())
+    printing.whole(session.client.agentruns.answer(name))
 
 
 @agentrun.command(cls=Command)

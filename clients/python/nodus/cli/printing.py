@@ -16,6 +16,14 @@ from nodus.cli.kinds import Target
 Thing = dict[str, Any]
 
 
+def whole(found: str) -> None:
+    """A text as it is: into a file or pipe byte for byte; on a terminal control characters are made visible."""
+    if sys.stdout.isatty():
+        click.echo(text.block(found), nl=not found.endswith("\n"))
+    else:
+        sys.stdout.buffer.write(found.encode())
+
+
 def objects(kind: Kind, things: Sequence[Thing], output: Format, *, header: bool = True) -> None:
     """A list of objects of one kind."""
     if output.tabular:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from nodus._kinds import API_VERSION, SANDBOX
 from nodus._sandboxes import Sandbox
-from nodus.cli import completing, formats, text
+from nodus.cli import completing, formats, printing, text
 from nodus.cli.picking import pick
 from nodus.cli.session import Command, Group, Session, pass_session
 
@@ -53,7 +51,8 @@ def run(
         return 0
     handle = Sandbox(name, client=session.client)
     done = handle.run(line, working_dir=working_dir, timeout=timeout)
-    _write(done.output or "")
+    if done.output:
+        printing.whole(done.output)
     if done.state != "Exited":
         click.echo(f"sandbox/{text.line(name)} command {done.name} {done.state}", err=True)
     code = done.get("exitCode")
@@ -82,7 +81,9 @@ def commands(session: Session, name: str, output: formats.Format) -> None:
 @pass_session
 def output(session: Session, name: str, command: str) -> None:
     """Print what an ended command has put out."""
-    _write(session.client.sandboxes.output(name, command))
+    found = session.client.sandboxes.output(name, command)
+    if found:
+        printing.whole(found)
 
 
 @sandbox.command(cls=Command)
@@ -102,11 +103,3 @@ def _row(command: dict[str, object]) -> list[str]:
     paths = ("metadata.name", "status.state", "status.exitCode", "status.startedAt", "spec.command")
     found = (pick(command, path) for path in paths)
     return ["" if value is None else text.line(str(value)) for value in found]
-
-
-def _write(found: str) -> None:
-    """Into a file or pipe byte for byte; on a terminal control characters are made visible."""
-    if sys.stdout.isatty():
-        click.echo(text.block(found), nl=bool(found) and not found.endswith("\n"))
-    else:
-        sys.stdout.buffer.write(found.encode())
