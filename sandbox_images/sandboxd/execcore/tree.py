@@ -52,8 +52,8 @@ class Tree:
 
     def _is_neighbour(self, entry: ProcessEntry) -> bool:
         """Whether it belongs to another command of the same daemon."""
-        daemon = self.mark.partition(".")[0]
-        return entry.mark not in (None, self.mark) and str(entry.mark).partition(".")[0] == daemon
+        daemon, _, _ = self.mark.partition(".")
+        return entry.mark is not None and entry.mark != self.mark and entry.mark.partition(".")[0] == daemon
 
     def with_orphans(
         self, population: Population, adopter: int, leaders: frozenset[int]
