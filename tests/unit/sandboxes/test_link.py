@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import conversation_key, sandbox_key
+from nodus_core.journal.owning import placed
 from nodus_core.journal.payloads import Scope
-from nodus_core.journal.steps import placed
 from nodus_core.journal.store import Put, Transaction
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import Refusal

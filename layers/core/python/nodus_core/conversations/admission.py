@@ -8,21 +8,15 @@ from typing import Any
 from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.batch_keeping import BatchKeeping
-from nodus_core.conversations.pinning import FIRST_GENERATION, pinned
+from nodus_core.conversations.beginnings import begin
+from nodus_core.conversations.pinning import pinned
 from nodus_core.conversations.promises import Promise
-from nodus_core.conversations.shelf import (
-    Outcome,
-    Shelf,
-    check_free,
-    key_of,
-    look_again,
-    named,
-    scope_of,
-)
+from nodus_core.conversations.races import look_again
+from nodus_core.conversations.shelf import Outcome, Shelf, check_free, key_of, named, scope_of
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.ports import Executions, Ids, Schedules
 from nodus_core.kernel.errors import Refusal
-from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object
+from nodus_core.kernel.objects import AGENT_RUN, Object
 from nodus_core.resources.agentrun import with_moment
 from nodus_core.resources.manifest import Manifest, merged
 from nodus_core.resources.patch import immutable, same
@@ -119,19 +113,5 @@ class Admission:
         objects = self.shelf.journal.objects
         with self.shelf.making(scope_of(obj)):
             objects.admit(obj, run.conversation, run.first, now, agent=run.agent, receipt=receipt)
-        # From here on the run is admitted, and says so: whatever becomes of a kick fails no answer.
-        try:
-            self.executions.start(obj.uid, FIRST_GENERATION)
-        except Exception:  # the table's stream and the sweeper start it, only later
-            log.exception("run %s (%s) was not started at once", obj.key.name, obj.uid)
-        self.ask_for_kick(run.conversation)
+        begin(self.executions, self.schedules, run.conversation)
         return Outcome(obj, run.spec, created=True)
-
-    def ask_for_kick(self, conversation: Conversation) -> None:
-        """Has a new run's line kicked at its deadline, if it has one."""
-        if conversation.deadline is None:
-            return
-        try:
-            self.schedules.kick_at(conversation.id, conversation.deadline)
-        except Exception:  # the sweeper alone sees the deadline then, up to a minute later
-            log.exception("no kick at the deadline of %s", conversation.id)

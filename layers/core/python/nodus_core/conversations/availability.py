@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodus_core.kernel.errors import Cause, Reason, Refusal
+from nodus_core.kernel.objects import SANDBOX
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.columns import pick
@@ -66,7 +67,7 @@ def check_sandbox(name: str, spec: Mapping[str, Any]) -> None:
     causes = tuple(Cause(field, "cannot be honoured yet: leave it out", _REASON) for field in fields)
     if causes:
         message = f"Sandbox {name!r} cannot be started: {', '.join(fields)} cannot be honoured yet"
-        raise Refusal(NOT_AVAILABLE, message, causes=causes, kind="Sandbox", name=name)
+        raise Refusal(NOT_AVAILABLE, message, causes=causes, kind=SANDBOX, name=name)
 
 
 def _of_agent(name: str, agent: AgentSpec) -> Iterator[Cause]:

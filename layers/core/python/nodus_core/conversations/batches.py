@@ -10,9 +10,11 @@ from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.beginnings import ask_for_kick
 from nodus_core.conversations.pinning import Admitted, pinned
 from nodus_core.conversations.promises import Promise
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, exists, key_of, named, scope_of
+from nodus_core.conversations.races import MOST_TRIES, contested
+from nodus_core.conversations.shelf import Outcome, exists, key_of, named, scope_of
 from nodus_core.journal.batches import MOST_AGENTS, SLICE, Staged
 from nodus_core.journal.changes import next_version
 from nodus_core.kernel.errors import Cause, ConditionFailed, NodusError, Refusal
@@ -171,7 +173,7 @@ class Batches:
         except Exception:
             log.exception("batch %s is shown by the sweeper", batch.id)
         for run in runs:
-            self.admission.ask_for_kick(run.conversation)
+            ask_for_kick(self.admission.schedules, run.conversation)
 
 
 def _check_agents(manifests: Sequence[Manifest]) -> None:

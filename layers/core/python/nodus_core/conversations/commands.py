@@ -21,7 +21,7 @@ from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.kernel.tasks import Result, Task
-from nodus_core.kernel.text import Inline, Stored
+from nodus_core.kernel.text import Inline, Stored, Text
 from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
 from nodus_core.sandboxes.tools import Order
 
@@ -63,17 +63,28 @@ class News:
 
 def new_command(session: Session, sandbox: str, key: str, order: Order) -> Command:
     """The pending row of a task's command: the same task, the same id, the same digest."""
-    request = canonical(order.request)  # its step's `input` has the head
+    request = session.keep(canonical(order.request), head=False)  # its step's `input` has the head
+    name = ids.command_id(session.open_run.uid, key)
+    return pending(sandbox, name, order, request, session.ports.clock.now())
+
+
+def pending(sandbox: str, name: str, order: Order, request: Text, now: datetime) -> Command:
+    """The row of a command that no daemon has yet; `request` is the canonical text of the order's."""
     return Command(
         sandbox=sandbox,
-        id=ids.command_id(session.open_run.uid, key),
+        id=name,
         kind=order.kind,
-        request=session.keep(request, head=False),
-        digest=ids.digest(canonical({"kind": order.kind, "request": order.request})),
+        request=request,
+        digest=digest_of(order),
         state=CommandState.PENDING,
-        created_at=session.ports.clock.now(),
+        created_at=now,
         limit_s=int(order.request.get("timeoutS", FILE_TIME_S)) + SILENCE_S,
     )
+
+
+def digest_of(order: Order) -> str:
+    """What tells an order from another one."""
+    return ids.digest(canonical({"kind": order.kind, "request": order.request}))
 
 
 def same_again(session: Session, task: Task, sandbox: str) -> Command:

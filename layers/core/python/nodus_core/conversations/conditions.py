@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from nodus_core.conversations.availability import NOT_AVAILABLE, unhonoured
-from nodus_core.kernel.objects import AGENT_RUN, Object
+from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Object
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
 from nodus_core.resources.columns import READY, pick
 from nodus_core.resources.kinds import BY_NAME
 
-_PROJECTED = frozenset({AGENT_RUN, "Sandbox"})
+_PROJECTED = frozenset({AGENT_RUN, SANDBOX})
 """Kinds whose status is a projection of what works for them, conditions included."""
 
 CONTINUITY = "ContinuityHonoured"

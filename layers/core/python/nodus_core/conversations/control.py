@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.races import MOST_TRIES, contested, look_again
 from nodus_core.conversations.removal import purge
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, head_of, missing
+from nodus_core.conversations.shelf import Outcome, Shelf, head_of, missing
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.kernel import projection
@@ -53,7 +54,8 @@ class Control:
 
     def _stop(self, place: Place, name: str, wanted: Preconditions = ANY) -> Object:
         """The run with its stop marker set, unless it has finished or is stopped."""
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Object:
             obj = self.shelf.find(place, self.kind, name)
             wanted.check(obj)
             if finished(obj):
@@ -61,14 +63,11 @@ class Control:
             with self.shelf.reading(obj):
                 head = head_of(self.shelf.journal, obj)
             if head.stop is None:
-                try:
-                    obj = self._set_marker(obj, head, place.caller)
-                except ConditionFailed as lost:
-                    log.info("%s %s is looked at again: %s", self.kind, name, lost)
-                    continue
+                obj = self._set_marker(obj, head, place.caller)
             self.kicks.nudge(obj.uid)
             return obj
-        raise contested(self.kind, name)
+
+        return look_again(self.kind, name, attempt)
 
     def _set_marker(self, obj: Object, head: Conversation, by: str) -> Object:
         now = self.shelf.clock.now()

@@ -9,6 +9,7 @@ from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.last_cells import last_cells
 from nodus_core.conversations.promises import Promise
+from nodus_core.conversations.races import look_again
 from nodus_core.conversations.shelf import (
     Outcome,
     Shelf,
@@ -16,7 +17,6 @@ from nodus_core.conversations.shelf import (
     check_free,
     check_unseen,
     key_of,
-    look_again,
     named,
     scope_of,
 )

@@ -11,7 +11,8 @@ from nodus_core.access.identities import Identities, normalised
 from nodus_core.access.limits import Limits
 from nodus_core.access.signed_calls import Judge
 from nodus_core.conversations.api_keys import ApiKeys
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome
+from nodus_core.conversations.races import MOST_TRIES
+from nodus_core.conversations.shelf import Outcome
 from nodus_core.journal.identities import Identity, IdentityRows
 from nodus_core.journal.receipts import binds, remember
 from nodus_core.kernel.errors import ConditionFailed, Refusal, TerminalError

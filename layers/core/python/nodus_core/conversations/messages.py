@@ -7,7 +7,8 @@ from datetime import datetime
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.kicks import Kicks
-from nodus_core.conversations.shelf import Shelf, contested, head_of, scope_of
+from nodus_core.conversations.races import contested
+from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.store import Operation

@@ -1,6 +1,5 @@
 """Sandboxes of one's own: each has a line, which keeps its machine (`kernel.machines`, decision 20)."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -8,23 +7,23 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.availability import check_sandbox
+from nodus_core.conversations.beginnings import begin
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.machine import CPU_UNITS, Machine
-from nodus_core.conversations.machine_costs import SANDBOX
 from nodus_core.conversations.promises import Promise
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, contested, head_of, scope_of
-from nodus_core.journal.lines import LEASE
-from nodus_core.journal.machines import opening
+from nodus_core.conversations.races import look_again
+from nodus_core.conversations.shelf import Outcome, head_of, scope_of
+from nodus_core.journal import lines
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.ports import Schedules
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import machine_status, machines
-from nodus_core.kernel.errors import ConditionFailed, Refusal
+from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import ZERO
-from nodus_core.kernel.objects import Conversation, Line, Object
+from nodus_core.kernel.objects import SANDBOX, Conversation, Object
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.durations import duration
 from nodus_core.resources.manifest import Manifest, check_spec
@@ -33,11 +32,7 @@ from nodus_core.resources.sandbox import SandboxSpec
 DELETED = "Deleted"
 """Reason of a Sandbox that is being removed."""
 
-FIRST_GENERATION = 1
-
 _MIB_PER_GIB = 1024
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,8 @@ class OwnSandboxes(Definitions):
     def commit(self, obj: Object, manifest: Manifest, promised: Promise | None, *more: Operation) -> Outcome:
         """The Sandbox comes with its line."""
         line = self._line(obj, manifest)
-        outcome = super().commit(obj, manifest, promised, *more, opening(line, obj.created_at))
-        self._start(line)
+        outcome = super().commit(obj, manifest, promised, *more, lines.opening(line, obj.created_at))
+        begin(self.kicks.executions, self.schedules, line)
         return outcome
 
     def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
@@ -76,7 +71,8 @@ class OwnSandboxes(Definitions):
         return self._want(place, name, machines.STOPPED)
 
     def _want(self, place: Place, name: str, paused: str | None) -> tuple[Outcome, bool]:
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> tuple[Outcome, bool]:
             obj = self.shelf.find(place, SANDBOX, name)
             with self.shelf.reading(obj):
                 head = head_of(self.shelf.journal, obj)
@@ -86,14 +82,11 @@ class OwnSandboxes(Definitions):
             if paused is None and head.paused == machines.COST_REACHED:
                 message = f"Sandbox {name!r} has cost its maxCostUSD and starts no more; make a new one"
                 raise Refusal("Conflict", message, kind=SANDBOX, name=name)
-            try:
-                shown = self._wanted(obj, head, paused)
-            except ConditionFailed as lost:
-                log.info("Sandbox %s is looked at again: %s", name, lost)
-                continue
+            shown = self._wanted(obj, head, paused)
             self.kicks.nudge(obj.uid)
             return Outcome(shown, self.shelf.spec(shown)), False
-        raise contested(SANDBOX, name)
+
+        return look_again(SANDBOX, name, attempt)
 
     def _check_stays(self, obj: Object, head: Conversation) -> None:
         if obj.deleted_at is not None or head.stop is not None:
@@ -113,21 +106,12 @@ class OwnSandboxes(Definitions):
             id=obj.uid,
             object=obj.key,
             context=self.shelf.payloads.put(scope_of(obj), _machine(spec).to_json()),
-            line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
+            line=lines.first(obj.created_at),
             created_at=obj.created_at,
             cap=ZERO,
             kind=machines.MACHINE,
             deadline=obj.created_at + ttl if ttl else None,
         )
-
-    def _start(self, line: Conversation) -> None:
-        """From here on the Sandbox is made, and says so: whatever becomes of a kick fails no answer."""
-        try:
-            self.kicks.executions.start(line.id, FIRST_GENERATION)
-            if line.deadline is not None:
-                self.schedules.kick_at(line.id, line.deadline)
-        except Exception:  # the table's stream and the sweeper start it, only later
-            log.exception("Sandbox %s (%s) was not started at once", line.object.name, line.id)
 
 
 def _spec(manifest: Manifest) -> SandboxSpec:

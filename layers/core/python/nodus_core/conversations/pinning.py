@@ -15,11 +15,11 @@ from nodus_core.conversations.shelf import Shelf, as_text, check_unseen, key_of
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.own_keys import WIRES
 from nodus_core.inference.target import OwnKey
-from nodus_core.journal.lines import LEASE
+from nodus_core.journal import lines
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, Refusal
-from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Line, Object
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
@@ -31,7 +31,6 @@ from nodus_core.resources.manifest import Manifest, check_spec
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.selectors import selectable
 
-FIRST_GENERATION = 1
 LATEST_DEADLINE = timedelta(days=3653)
 """Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
 
@@ -105,15 +104,12 @@ def _agent(shelf: Shelf, place: Place, name: str) -> _Agent:
 
 
 def _conversation(obj: Object, spec: AgentRunSpec, context: Text, cap: Decimal) -> Conversation:
-    """The run's conversation; the lease is that of the execution that starts after the commit.
-
-    When that start is lost, the sweeper sees the lease end.
-    """
+    """The run's conversation."""
     return Conversation(
         id=obj.uid,
         object=obj.key,
         context=context,
-        line=Line(FIRST_GENERATION, lease_until=obj.created_at + LEASE),
+        line=lines.first(obj.created_at),
         created_at=obj.created_at,
         cap=cap,
         keep_alive=spec.keep_alive or False,

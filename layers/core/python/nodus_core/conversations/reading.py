@@ -13,16 +13,15 @@ from nodus_core.conversations.api_keys import KIND as API_KEY
 from nodus_core.conversations.api_keys import with_last_use
 from nodus_core.conversations.conditions import CLOSING, with_conditions
 from nodus_core.conversations.control import finished
-from nodus_core.conversations.machine_costs import SANDBOX, with_cost
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.access import Project
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.store import Key
-from nodus_core.kernel import metering, projection
+from nodus_core.kernel import machine_status, metering, projection
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import BUDGET, ZERO
-from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run, Turn
+from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Conversation, Object, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
@@ -127,7 +126,7 @@ class Reading:
         if objects and objects[0].key.kind == API_KEY:
             return with_last_use(self.shelf, objects)
         if objects and objects[0].key.kind == SANDBOX:
-            return with_cost(self.shelf, objects)
+            return self._sandbox_statuses(objects)
         if objects and objects[0].key.kind == PROJECT:
             return self._project_statuses(objects)
         return self._run_statuses(objects)
@@ -145,19 +144,29 @@ class Reading:
         ]
         heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in live])
         runs = self._rows(Run, [keys.run_key(head.run) for head in heads if head and head.run])
-        rooms = self._rows(
-            Sandbox, [keys.sandbox_key(head.sandbox) for head in heads if head and head.sandbox]
-        )
-        spent = {run.conversation: run.spent for run in runs if run}
-        compute = {room.conversation: metering.total(room, self.shelf.clock.now()) for room in rooms if room}
+        spent, compute = {run.conversation: run.spent for run in runs if run}, self._compute(heads)
         now = {
-            obj.uid: live_status(
-                obj.status, head, spent.get(head.id, ZERO), compute.get(head.id, head.compute)
-            )
+            obj.uid: live_status(obj.status, head, spent.get(head.id, ZERO), compute[head.id])
             for obj, head in zip(live, heads, strict=True)
             if head
         }
         return [now.get(obj.uid, obj.status) for obj in objects]
+
+    def _sandbox_statuses(self, objects: Sequence[Object]) -> list[Shown]:
+        heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in objects])
+        compute = self._compute(heads)
+        return [
+            machine_status.costing(obj.status, compute[head.id]) if head else obj.status
+            for obj, head in zip(objects, heads, strict=True)
+        ]
+
+    def _compute(self, heads: Sequence[Conversation | None]) -> dict[str, Decimal]:
+        """What all sandboxes of each conversation have cost until now (NOD-144, NOD-414)."""
+        there = [head for head in heads if head]
+        rooms = self._rows(Sandbox, [keys.sandbox_key(head.sandbox) for head in there if head.sandbox])
+        now = self.shelf.clock.now()
+        until_now = {room.conversation: metering.total(room, now) for room in rooms if room}
+        return {head.id: until_now.get(head.id, head.compute) for head in there}
 
     def _rows(self, cls: type[T], wanted: list[Key]) -> list[T | None]:
         rows = self.shelf.journal.store.get(wanted) if wanted else []

@@ -4,7 +4,6 @@ Nothing is ever resolved by itself: the statement, who made it and when are jour
 """
 
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -14,15 +13,16 @@ from nodus_core.conversations import promises
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.promises import Promise
+from nodus_core.conversations.races import look_again
 from nodus_core.conversations.reading import live_status
-from nodus_core.conversations.shelf import MOST_TRIES, Outcome, Shelf, contested, head_of, scope_of
+from nodus_core.conversations.shelf import Outcome, Shelf, head_of, scope_of
 from nodus_core.conversations.stepping import state_of
 from nodus_core.conversations.unresolved import name_of, unresolved
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.kernel import ids, metering, projection
 from nodus_core.kernel.decide import NEEDS_RESOLUTION
-from nodus_core.kernel.errors import Cause, ConditionFailed, Refusal
+from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.kernel.objects import AGENT_RUN, Attention, Conversation, Object, Run
 from nodus_core.kernel.progress import resolve
 from nodus_core.kernel.states import Statement, TaskKind
@@ -32,10 +32,8 @@ from nodus_core.resources.refusals import invalid
 from nodus_core.resources.resolution import KIND as RESOLUTION
 from nodus_core.resources.resolution import Stated
 
-COMMANDS = (ids.SETUP, "run_command")
+COMMANDS = (ids.SETUP, ids.RUN_COMMAND)
 """Tools whose steps end with an exit code."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,8 @@ class Resolving:
         for the run or the step; `Conflict` when the step's outcome is known, somebody has resolved it, or the run
         is over or being cancelled; `IdempotencyKeyConflict`; `Invalid` for a result that such a step cannot have.
         """
-        for _ in range(MOST_TRIES):
+
+        def attempt() -> Outcome:
             obj = self.shelf.find(place, AGENT_RUN, name)
             promised = _promise(place, obj, stated)
             with self.shelf.reading(obj):
@@ -73,17 +72,14 @@ class Resolving:
                 manifest = self.shelf.manifest(obj)
                 first = promises.first_outcome(receipt, obj.key, manifest)
                 return Outcome(first, manifest.spec, replayed=True)
-            try:
-                with self.shelf.reading(obj):
-                    if held is None:
-                        self._refuse(obj, stated.step)
-                    shown = self._resolve(obj, held, stated, place.caller, promised)
-            except ConditionFailed as lost:
-                log.info("run %s is looked at again: %s", name, lost)
-                continue
+            with self.shelf.reading(obj):
+                if held is None:
+                    self._refuse(obj, stated.step)
+                shown = self._resolve(obj, held, stated, place.caller, promised)
             self.kicks.nudge(obj.uid)
             return Outcome(shown, self.shelf.spec(obj))
-        raise contested(AGENT_RUN, name)
+
+        return look_again(AGENT_RUN, name, attempt)
 
     def _resolve(self, obj: Object, held: _Held, stated: Stated, by: str, promised: Promise) -> Object:
         journal, run, task, head = self.shelf.journal, held.run, held.task, held.head

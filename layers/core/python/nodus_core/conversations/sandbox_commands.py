@@ -5,26 +5,26 @@ placed (the machine runs) ──► taken by the daemon ──► ended, with it
 """
 
 import json
-import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from nodus_core.access.door import Place
+from nodus_core.conversations.commands import canonical, digest_of, pending
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import PageOf, token, untoken
 from nodus_core.conversations.machine import Machine
-from nodus_core.conversations.machine_costs import SANDBOX
-from nodus_core.conversations.shelf import MOST_TRIES, Shelf, contested, head_of, scope_of
+from nodus_core.conversations.races import look_again
+from nodus_core.conversations.shelf import Shelf, head_of, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.changes import micros
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.receipts import binds
 from nodus_core.kernel import ids
-from nodus_core.kernel.errors import ConditionFailed, Refusal
-from nodus_core.kernel.objects import Conversation, Object, Receipt
+from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.objects import SANDBOX, Conversation, Object, Receipt
 from nodus_core.kernel.sandboxes import Command
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.durations import duration
 from nodus_core.resources.kinds import API_VERSION
@@ -34,12 +34,7 @@ from nodus_core.sandboxes.tools import DEFAULT_TIMEOUT_S, Order, exec_order
 
 KIND = "SandboxCommand"
 
-SILENCE_S = 60
-"""Seconds beyond its time-out after which a command of which nothing was heard counts as lost."""
-
 Shown = dict[str, Any]
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -55,44 +50,34 @@ class SandboxCommands:
         Raises `Refusal`: `SandboxNotRunning` while its machine does not run (NOD-438), `IdempotencyKeyConflict`,
         `Conflict` after too many lost races.
         """
-        for _ in range(MOST_TRIES):
-            obj = self.shelf.find(place, SANDBOX, name)
-            with self.shelf.reading(obj):
-                head = head_of(self.shelf.journal, obj)
-            order, receipt_key = self._order(obj, head, asked), _receipt_key(obj, asked)
-            print_ = ids.digest(json.dumps([order.kind, order.request], sort_keys=True))
-            kept, now = self.shelf.journal.receipt(receipt_key), self.shelf.clock.now()
+
+        def attempt() -> tuple[Shown, bool]:
+            obj, head = self._seen(place, name)
+            order, key, now = self._order(obj, head, asked), _receipt_key(obj, asked), self.shelf.clock.now()
+            kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
-                return self._again(obj, kept, print_, asked), True
-            sandbox = self._running(obj, head)
-            command = self._command(obj, sandbox, order, print_)
-            facts = json.dumps({"sandbox": sandbox, "id": command.id})
-            try:
-                self.shelf.journal.machines.place(
-                    head, command, Receipt(receipt_key, print_, facts, now), now
-                )
-            except ConditionFailed as lost:
-                log.info("a command in Sandbox %s looks again: %s", name, lost)
-                continue
+                return self._again(obj, head, kept, order, asked), True
+            command = self._command(obj, self._running(obj, head), order, now)
+            receipt = Receipt(key, command.digest, json.dumps({"id": command.id}), now)
+            self.shelf.journal.machines.place(head, command, receipt, now)
             self.kicks.nudge(obj.uid)
             return self._shown(obj, command), False
-        raise contested(SANDBOX, name)
+
+        return look_again(SANDBOX, name, attempt)
 
     def get(self, place: Place, name: str, command: str) -> Shown:
-        obj = self.shelf.find(place, SANDBOX, name)
-        return self._shown(obj, self._find(obj, command))
+        """One command as it stands."""
+        obj, head = self._seen(place, name)
+        return self._shown(obj, self._find(obj, head, command))
 
     def page(self, place: Place, name: str, limit: int, after: str | None) -> PageOf:
         """The newest commands first, those of earlier machines behind (NOD-437). `BadRequest` for a bad token."""
-        obj = self.shelf.find(place, SANDBOX, name)
-        with self.shelf.reading(obj):
-            head = head_of(self.shelf.journal, obj)
+        obj, head = self._seen(place, name)
         ordinal, behind = _position(after, head.sandboxes)
         found: list[Shown] = []
         while ordinal > 0:
-            sandbox = ids.sandbox_id(obj.uid, ordinal)
             page = self.shelf.journal.store.query(
-                keys.sandbox_partition(sandbox),
+                keys.sandbox_partition(ids.sandbox_id(obj.uid, ordinal)),
                 _PREFIX,
                 after=behind,
                 limit=limit - len(found),
@@ -111,10 +96,8 @@ class SandboxCommands:
 
         Raises `Refusal`: `OutputNotReady` while it runs, `OutputGone` when its machine is gone (NOD-440).
         """
-        obj = self.shelf.find(place, SANDBOX, name)
-        row = self._find(obj, command)
-        with self.shelf.reading(obj):
-            head = head_of(self.shelf.journal, obj)
+        obj, head = self._seen(place, name)
+        row = self._find(obj, head, command)
         if row.sandbox != head.sandbox:
             message = (
                 f"command {command} ran in a machine of Sandbox {name!r} that is gone, and its output with it"
@@ -130,21 +113,26 @@ class SandboxCommands:
 
     def cancel(self, place: Place, name: str, command: str) -> tuple[Shown, bool]:
         """Ends a command, and neither the sandbox nor another command (NOD-436); whether it had ended already."""
-        obj = self.shelf.find(place, SANDBOX, name)
-        for _ in range(MOST_TRIES):
-            row, sandboxes = self._find(obj, command), self.shelf.journal.sandboxes
-            if row.state not in (CommandState.PENDING, CommandState.CLAIMED):
+
+        def attempt() -> tuple[Shown, bool]:
+            obj, head = self._seen(place, name)
+            row, sandboxes = self._find(obj, head, command), self.shelf.journal.sandboxes
+            if row.state not in OPEN_COMMANDS:
                 return self._shown(obj, row), True
-            try:
-                if row.state is CommandState.PENDING:
-                    sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
-                else:
-                    sandboxes.cancel_command(row.sandbox, row.id)
-            except ConditionFailed:
-                continue
+            if row.state is CommandState.PENDING:
+                sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
+            else:
+                sandboxes.cancel_command(row.sandbox, row.id)
             self.kicks.nudge(obj.uid)
-            return self._shown(obj, self._find(obj, command)), False
-        raise contested(SANDBOX, name)
+            return self._shown(obj, self._find(obj, head, command)), False
+
+        return look_again(SANDBOX, name, attempt)
+
+    def _seen(self, place: Place, name: str) -> tuple[Object, Conversation]:
+        """The Sandbox of that name, and the head of its line."""
+        obj = self.shelf.find(place, SANDBOX, name)
+        with self.shelf.reading(obj):
+            return obj, head_of(self.shelf.journal, obj)
 
     def _order(self, obj: Object, head: Conversation, asked: SandboxCommand) -> Order:
         with self.shelf.reading(obj):
@@ -162,35 +150,26 @@ class SandboxCommands:
             raise Refusal("SandboxNotRunning", message, kind=SANDBOX, name=name)
         return machine.id
 
-    def _command(self, obj: Object, sandbox: str, order: Order, print_: str) -> Command:
-        now = self.shelf.clock.now()
-        request = json.dumps(order.request, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return Command(
-            sandbox=sandbox,
-            id=ids.persons_command(
-                micros(now), ids.digest(f"{print_} {self.shelf.journal.writer.ids.fresh('c')}")
-            ),
-            kind=order.kind,
-            request=self.shelf.payloads.put(scope_of(obj), request),
-            digest=print_,
-            state=CommandState.PENDING,
-            created_at=now,
-            limit_s=int(order.request["timeoutS"]) + SILENCE_S,
-        )
+    def _command(self, obj: Object, sandbox: str, order: Order, now: datetime) -> Command:
+        name = ids.persons_command(micros(now), ids.digest(self.shelf.journal.writer.ids.fresh("command")))
+        request = self.shelf.payloads.put(scope_of(obj), canonical(order.request))
+        return pending(sandbox, name, order, request, now)
 
-    def _again(self, obj: Object, kept: Receipt, print_: str, asked: SandboxCommand) -> Shown:
-        if kept.digest != print_:
+    def _again(
+        self, obj: Object, head: Conversation, kept: Receipt, order: Order, asked: SandboxCommand
+    ) -> Shown:
+        if kept.digest != digest_of(order):
             message = (
                 f"request key {asked.request_key!r} stands for another command in Sandbox {obj.key.name!r}"
             )
             raise Refusal("IdempotencyKeyConflict", message, kind=SANDBOX, name=obj.key.name)
-        return self._shown(obj, self._find(obj, json.loads(kept.facts)["id"]))
+        return self._shown(obj, self._find(obj, head, json.loads(kept.facts)["id"]))
 
-    def _find(self, obj: Object, command: str) -> Command:
-        with self.shelf.reading(obj):
-            head = head_of(self.shelf.journal, obj)
-        for sandbox in _newest_first(obj, head):
-            row = self.shelf.journal.command(sandbox, command) if ids.is_persons_command(command) else None
+    def _find(self, obj: Object, head: Conversation, command: str) -> Command:
+        """The command of that id, of whichever machine. Raises `Refusal` `NotFound`."""
+        ordinals = range(head.sandboxes, 0, -1) if ids.is_persons_command(command) else ()
+        for ordinal in ordinals:
+            row = self.shelf.journal.command(ids.sandbox_id(obj.uid, ordinal), command)
             if row is not None:
                 return row
         message = f"Sandbox {obj.key.name!r} has no command {command[:80]!r}; nodus sandbox commands NAME lists them"
@@ -228,16 +207,11 @@ class SandboxCommands:
                 return word_of(result)
 
 
-_PREFIX = f"cmd#{ids.PERSONS}"
+_PREFIX = keys.command_key("", ids.PERSONS).sk
 
 
 def _receipt_key(obj: Object, asked: SandboxCommand) -> str:
     return ids.digest(json.dumps([obj.uid, "commands", asked.request_key]))
-
-
-def _newest_first(obj: Object, head: Conversation) -> Iterator[str]:
-    for ordinal in range(head.sandboxes, 0, -1):
-        yield ids.sandbox_id(obj.uid, ordinal)
 
 
 def _position(after: str | None, newest: int) -> tuple[int, str | None]:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,9 +25,6 @@ from nodus_core.resources.manifest import Manifest, check_changed
 from nodus_core.resources.metadata import GENERATED, Metadata
 from nodus_core.resources.patch import same
 from nodus_core.resources.selectors import selectable
-
-MOST_TRIES = 8
-"""Races that one call may lose before it answers `Conflict`."""
 
 _READERS = 16
 
@@ -199,25 +196,6 @@ class Shelf:
             raise Refusal("Conflict", message, kind=kind, name=name)
 
 
-def look_again(
-    kind: str,
-    name: str,
-    attempt: Callable[[], Outcome],
-    lost_to: Callable[[ConditionFailed], None] = lambda lost: None,
-) -> Outcome:
-    """What an attempt comes to; one that loses a race is made anew, from its first look on.
-
-    `lost_to` is told of each lost race. Raises `Refusal` `Conflict` after too many of them.
-    """
-    for _ in range(MOST_TRIES):
-        try:
-            return attempt()
-        except ConditionFailed as lost:
-            log.info("%s %s is looked at again: %s", kind, name, lost)
-            lost_to(lost)
-    raise contested(kind, name)
-
-
 def head_of(journal: Journal, obj: Object) -> Conversation:
     """The conversation of a run. Raises `CorruptRow` when it is missing: the run is removed, or broken."""
     head = journal.conversation(obj.uid)
@@ -292,8 +270,3 @@ def exists(kind: str, name: str) -> Refusal:
     )
     message = f"{kind} {name!r} exists; take another name, {instead}"
     return Refusal("AlreadyExists", message, kind=kind, name=name)
-
-
-def contested(kind: str, name: str) -> Refusal:
-    message = f"{kind} {name!r} is being changed by others again and again; nothing was stored, try again"
-    return Refusal("Conflict", message, kind=kind, name=name)

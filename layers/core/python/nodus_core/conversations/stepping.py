@@ -20,7 +20,6 @@ from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, preview
 from nodus_core.kernel.times import stamp
 
 SOURCE = "source"
-RUN_COMMAND = "run_command"
 
 INPUT_LIMIT = 1024
 """Bytes of what a step was given that its entry shows."""
@@ -229,7 +228,7 @@ def _input(task: Task) -> str | None:
     if task.input is None:
         return None
     text = preview(task.input)
-    if task.tool == RUN_COMMAND:
+    if task.tool == ids.RUN_COMMAND:
         text = _command(text) or text
     return cut(neutral(text), INPUT_LIMIT)
 

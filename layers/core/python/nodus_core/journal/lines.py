@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from nodus_core.journal.codec import to_row
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, due_shard, run_key
-from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Row, Update, both
-from nodus_core.journal.writer import Writer
+from nodus_core.journal.store import Absent, Below, Either, Equals, Operation, Put, Row, Update, both
+from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.objects import Conversation, Hold, Line, Run
 from nodus_core.kernel.stopping import next_look
@@ -29,6 +29,23 @@ def due(pk: str, at: datetime) -> Row:
 
 
 DUE = ("dueShard", "dueAt")
+
+FIRST_GENERATION = 1
+
+
+def first(created_at: datetime) -> Line:
+    """The line of a new conversation; the lease is that of the execution that starts after the commit.
+
+    When that start is lost, the sweeper sees the lease end.
+    """
+    return Line(FIRST_GENERATION, lease_until=created_at + LEASE)
+
+
+def opening(conversation: Conversation, now: datetime) -> Put:
+    """Stores a new conversation, whose line is due at once. Condition: there is none."""
+    key = conversation_key(conversation.id)
+    return Put(stored(key, conversation, outbox="line", **due(key.pk, now)), when=Absent())
+
 
 OPEN = Either((Absent("closed"), Equals("closed", False)))
 """Of a conversation's head: something may still be left to do. A closed line is never due again."""

@@ -11,21 +11,15 @@ from datetime import datetime
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import conversation_key, sandbox_key
 from nodus_core.journal.lines import due
+from nodus_core.journal.owning import owning, placed, requested
 from nodus_core.journal.receipts import remember
 from nodus_core.journal.sandboxes import BOOKED
-from nodus_core.journal.steps import placed
-from nodus_core.journal.store import Absent, Check, Equals, Operation, Present, Put, Update, both
-from nodus_core.journal.writer import Writer, stored
+from nodus_core.journal.store import Absent, Check, Equals, Operation, Present, Update, both
+from nodus_core.journal.writer import Writer
 from nodus_core.kernel.objects import Conversation, Receipt
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.times import stamp
-
-
-def opening(conversation: Conversation, now: datetime) -> Operation:
-    """The line of a new Sandbox, due at once. Condition: there is none."""
-    key = conversation_key(conversation.id)
-    return Put(stored(key, conversation, outbox="line", **due(key.pk, now)), when=Absent())
 
 
 class Machines:
@@ -64,12 +58,7 @@ class Machines:
         self._writer.commit(
             "place-command",
             remember(receipt, now),
-            Update(
-                sandbox_key(command.sandbox),
-                when=Equals("state", SandboxState.RUNNING.value),
-                assign={"worked_at": stamp(now)},
-                remove=("outbox",),
-            ),
+            _works(command.sandbox, now),
             Update(
                 key,
                 when=both(Equals("sandbox", command.sandbox), Absent("paused"), Absent("stop")),
@@ -81,15 +70,7 @@ class Machines:
 
     def works(self, sandbox: str, now: datetime) -> None:
         """Something is still being done in the machine. Condition: it runs."""
-        self._writer.commit(
-            "machine-works",
-            Update(
-                sandbox_key(sandbox),
-                when=Equals("state", SandboxState.RUNNING.value),
-                assign={"worked_at": stamp(now)},
-                remove=("outbox",),
-            ),
-        )
+        self._writer.commit("machine-works", _works(sandbox, now))
 
     def request(
         self, fence: Fence, conversation: Conversation, sandbox: Sandbox, more: Sequence[Operation]
@@ -99,28 +80,9 @@ class Machines:
         `more` is the status projection, and what accounts hold for its first period. Condition: the fence holds,
         the line has no machine, it is wanted to run, nobody stopped it.
         """
-        counts = {
-            "sandbox": sandbox.id,
-            "sandboxes": conversation.sandboxes + 1,
-            "attempts": conversation.attempts + 1,
-        }
-        self._writer.commit(
-            "request-machine",
-            Update(
-                conversation_key(conversation.id),
-                when=both(fence.on_conversation, Absent("sandbox"), Absent("paused"), Absent("stop")),
-                assign=counts,
-                remove=("outbox",),
-            ),
-            Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent()),
-            *more,
-        )
-        return replace(
-            conversation,
-            sandbox=sandbox.id,
-            sandboxes=conversation.sandboxes + 1,
-            attempts=conversation.attempts + 1,
-        )
+        wanted = both(Absent("paused"), Absent("stop"))
+        self._writer.commit("request-machine", *requested(fence, conversation, sandbox, wanted), *more)
+        return owning(conversation, sandbox)
 
     def pause(
         self, fence: Fence, conversation: Conversation, reason: str, more: Sequence[Operation] = ()
@@ -163,3 +125,12 @@ class Machines:
             *more,
         )
         return replace(conversation, sandbox=None, paused=reason)
+
+
+def _works(sandbox: str, now: datetime) -> Update:
+    return Update(
+        sandbox_key(sandbox),
+        when=Equals("state", SandboxState.RUNNING.value),
+        assign={"worked_at": stamp(now)},
+        remove=("outbox",),
+    )

@@ -12,8 +12,8 @@ from typing import Any
 from nodus_core.journal import changes
 from nodus_core.journal.access import making
 from nodus_core.journal.changes import next_version
-from nodus_core.journal.keys import conversation_key, input_key, object_key
-from nodus_core.journal.lines import due
+from nodus_core.journal.keys import input_key, object_key
+from nodus_core.journal.lines import opening
 from nodus_core.journal.receipts import remember
 from nodus_core.journal.store import (
     Absent,
@@ -119,12 +119,11 @@ class Objects:
         receipt's key is free; the project is not being deleted. Raises `ConditionFailed`, and for the project
         `Refusal` `Conflict`.
         """
-        head = conversation_key(conversation.id)
         entry = input_key(first.conversation, first.seq)
         operations: list[Operation] = [
             Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
             changes.added(obj, now),
-            Put(stored(head, conversation, outbox="line", **due(head.pk, now)), when=Absent()),
+            opening(conversation, now),
             Put(stored(entry, first), when=Absent()),
         ]
         if agent is not None:

@@ -6,21 +6,17 @@
 Every one writes the run's head under its version and fence, so that two of them never build on one state.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import (
-    command_key,
-    conversation_key,
     observation_key,
-    open_command_key,
     run_key,
-    sandbox_key,
     task_key,
 )
-from nodus_core.journal.sandboxes import BOOKED
-from nodus_core.journal.store import Absent, Check, Equals, OneOf, Operation, Present, Put, Update, both
+from nodus_core.journal.owning import owning, placed, requested
+from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, both
 from nodus_core.journal.writer import Writer, stored
 from nodus_core.kernel.objects import Conversation, Run
 from nodus_core.kernel.progress import begin, observations, recorded, settle
@@ -111,10 +107,10 @@ class Steps:
         Condition: as `record`; the conversation's sandbox, if any, is the one seen, which is gone and booked. `more`
         is the status projection, and what accounts hold for its first period. Raises `ConditionFailed`.
         """
-        rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
+        rows = requested(fence, conversation, sandbox)
         claim = Changes(begun=(task,), more=(*rows, *more))
         after = self.record(fence, run, claim, name="request-sandbox")
-        return _owning(conversation, sandbox), after
+        return owning(conversation, sandbox), after
 
     def replace_sandbox(
         self,
@@ -132,9 +128,9 @@ class Steps:
         Condition: as `retake`; the conversation's sandbox is the one that failed, and booked. `more`: as of
         `request_sandbox`. Raises `ConditionFailed`.
         """
-        rows = _sandbox_rows(fence, conversation, conversation.sandbox, sandbox)
+        rows = requested(fence, conversation, sandbox)
         after = self.retake(fence, run, old, new, *rows, *more, name="replace-sandbox")
-        return _owning(conversation, sandbox), after
+        return owning(conversation, sandbox), after
 
     def _write(self, name: str, fence: Fence, run: Run, changes: Changes, stopped: Absent | Present) -> Run:
         after = begin(settle(run, changes.settled), changes.begun)
@@ -174,38 +170,3 @@ def _settled(run: Run, task: Task) -> Put:
 def _done_again(run: Run, task: Task) -> Put:
     held = both(Equals("state", TaskState.UNCERTAIN.value), Equals("attempt", task.attempt - 1))
     return Put(stored(task_key(run.uid, task.key), task), when=held)
-
-
-def placed(commands: Iterable[Command]) -> Iterable[Put]:
-    """Operations that place commands for a daemon: the row of each, and the mark by which it is found."""
-    for command in commands:
-        yield Put(stored(command_key(command.sandbox, command.id), command), when=Absent())
-        mark = open_command_key(command.sandbox, command.id)
-        yield Put({"pk": mark.pk, "sk": mark.sk, "command": command.id})
-
-
-def _sandbox_rows(
-    fence: Fence, conversation: Conversation, former: str | None, sandbox: Sandbox
-) -> tuple[Operation, ...]:
-    same = Absent("sandbox") if former is None else Equals("sandbox", former)
-    owner = Update(
-        conversation_key(conversation.id),
-        when=both(fence.on_conversation, same),
-        assign={
-            "sandbox": sandbox.id,
-            "sandboxes": conversation.sandboxes + 1,
-            "attempts": conversation.attempts + 1,
-        },
-        remove=("outbox",),
-    )
-    before = (Check(sandbox_key(former), BOOKED),) if former else ()
-    return owner, Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent()), *before
-
-
-def _owning(conversation: Conversation, sandbox: Sandbox) -> Conversation:
-    return replace(
-        conversation,
-        sandbox=sandbox.id,
-        sandboxes=conversation.sandboxes + 1,
-        attempts=conversation.attempts + 1,
-    )

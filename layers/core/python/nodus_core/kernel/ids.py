@@ -12,6 +12,7 @@ MAIN = "main"
 SANDBOX = "sandbox"
 SETUP = "setup"
 ROUTE = "route"
+RUN_COMMAND = "run_command"
 
 _PREPARATION = re.compile(rf"^({SANDBOX}|{SETUP})\d*$")
 _CALL = re.compile(r"^r(\d+)t(\d+)$")

@@ -17,7 +17,8 @@ from nodus_core.kernel.tasks import NO_TOKENS, Usage
 from nodus_core.kernel.text import Text
 
 AGENT_RUN = "AgentRun"
-"""The kind whose objects have conversations."""
+SANDBOX = "Sandbox"
+"""The kinds whose objects have lines."""
 
 
 @dataclass(frozen=True)

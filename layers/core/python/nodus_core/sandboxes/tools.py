@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodus_core.inference.exchange import ToolSpec
+from nodus_core.kernel import ids
 from nodus_core.sandboxes.frames import MOST_REQUEST_BYTES, answer_size
 
 DEFAULT_TIMEOUT_S = 60
@@ -43,7 +44,7 @@ def _schema(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]
 
 TOOLS = (
     ToolSpec(
-        "run_command",
+        ids.RUN_COMMAND,
         "Run a shell command in the sandbox and get its output and exit code.",
         _schema(
             ["command"],
@@ -117,7 +118,7 @@ def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Or
 def _order(tool: str, values: dict[str, Any], working_dir: str, env: dict[str, str]) -> Order:
     """The command of a call whose arguments fit."""
     match tool:
-        case "run_command":
+        case ids.RUN_COMMAND:
             cwd = _absolute(values.get("cwd", working_dir), working_dir)
             return exec_order(values["command"], cwd, values.get("timeout", DEFAULT_TIMEOUT_S), env)
         case "read_file":
