@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import Object
 from nodus_core.resources.fields import Spec, Str, Whole
-from nodus_core.resources.manifest import without_nulls
-from nodus_core.resources.refusals import refusal
+from nodus_core.resources.manifest import read_body
 
 DryRun = Annotated[list[Literal["All"]], Field(max_length=1)]
 
@@ -52,7 +51,4 @@ class DeleteOptions(Spec):
 
 def read_deletion(body: Mapping[str, Any]) -> DeleteOptions:
     """The options in a request body. Raises `Refusal` naming every field that is not right."""
-    try:
-        return DeleteOptions.model_validate(without_nulls(dict(body)))
-    except ValidationError as error:
-        raise refusal(error, DeleteOptions, "DeleteOptions", None, root="") from None
+    return read_body(DeleteOptions, "DeleteOptions", body)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from nodus_core.resources.checks import check
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Label, Spec, Str, problem
-from nodus_core.resources.manifest import without_nulls
-from nodus_core.resources.refusals import refusal
+from nodus_core.resources.manifest import read_body
 
 BODY = "Action=GetCallerIdentity&Version=2011-06-15"
 DEFAULT_TTL = "1h"
@@ -71,7 +70,4 @@ class Login(Spec):
 
 def read_login(body: Mapping[str, Any]) -> LoginSpec:
     """The login in a request body. Raises `Refusal` naming every field that is not right."""
-    try:
-        return Login.model_validate(without_nulls(dict(body))).spec
-    except ValidationError as error:
-        raise refusal(error, Login, "Login", None, root="") from None
+    return read_body(Login, "Login", body).spec

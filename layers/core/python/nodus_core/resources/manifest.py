@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,6 +21,8 @@ MOST_SPEC = 3_000_000
 an object in base64 stays below the 6 MB that a function may answer."""
 
 _FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,14 @@ def _check_size(kind: str, name: str, spec: dict[str, Any]) -> None:
         message = f"has {size:,} bytes as JSON, at most {MOST_SPEC:,} are taken: an answer must hold it"
         cause = Cause("spec", message, "FieldValueTooLong")
         raise invalid(kind, name or None, (cause,), reason="PayloadTooLarge")
+
+
+def read_body(model: type[Body], kind: str, body: Mapping[str, Any]) -> Body:
+    """A request body that is no manifest, as its model. Raises `Refusal` naming every field that is not right."""
+    try:
+        return model.model_validate(without_nulls(dict(body)))
+    except ValidationError as error:
+        raise refusal(error, model, kind, None, root="") from None
 
 
 def without_nulls(value: Any) -> Any:

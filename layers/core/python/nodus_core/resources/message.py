@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from nodus_core.resources.fields import Prompt, RequestKey, Spec, not_blank
-from nodus_core.resources.manifest import without_nulls
-from nodus_core.resources.refusals import refusal
+from nodus_core.resources.manifest import read_body
 
 
 class Message(Spec):
@@ -24,7 +23,4 @@ class Message(Spec):
 
 def read_message(body: Mapping[str, Any]) -> Message:
     """The message in a request body. Raises `Refusal` naming every field that is not right."""
-    try:
-        return Message.model_validate(without_nulls(dict(body)))
-    except ValidationError as error:
-        raise refusal(error, Message, "Message", None, root="") from None
+    return read_body(Message, "Message", body)

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from nodus_core.resources.document import canonical
 from nodus_core.resources.fields import Prompt, RequestKey, Spec, Str, Whole, misplaced, not_blank
-from nodus_core.resources.manifest import without_nulls
-from nodus_core.resources.refusals import refusal
+from nodus_core.resources.manifest import read_body
 
 KIND = "Resolution"
 LONGEST_STEP = 512
@@ -59,7 +58,4 @@ class Stated(Spec):
 
 def read_resolution(body: Mapping[str, Any]) -> Stated:
     """The statement in a request body. Raises `Refusal` `Invalid` or `PayloadTooLarge`, naming the fields."""
-    try:
-        return Stated.model_validate(without_nulls(body))
-    except ValidationError as error:
-        raise refusal(error, Stated, KIND, None, root="") from None
+    return read_body(Stated, KIND, body)

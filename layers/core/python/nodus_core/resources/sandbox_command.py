@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Folder, RequestKey, Script, Spec, Str
-from nodus_core.resources.manifest import without_nulls
-from nodus_core.resources.refusals import refusal
+from nodus_core.resources.manifest import read_body
 
 
 class SandboxCommand(Spec):
@@ -29,7 +28,4 @@ class SandboxCommand(Spec):
 
 def read_command(body: Mapping[str, Any]) -> SandboxCommand:
     """The command in a request body. Raises `Refusal` naming every field that is not right."""
-    try:
-        return SandboxCommand.model_validate(without_nulls(dict(body)))
-    except ValidationError as error:
-        raise refusal(error, SandboxCommand, "SandboxCommand", None, root="") from None
+    return read_body(SandboxCommand, "SandboxCommand", body)
