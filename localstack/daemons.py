@@ -162,12 +162,10 @@ def scripted_daemon(state: State) -> Daemon:
     """The model server that plays scripts: the examples', and those in the folders that NODUS_SCRIPTS lists."""
     own = os.environ.get("NODUS_SCRIPTS", "").split(os.pathsep)
     folders = [str(ROOT / "examples" / "scripts"), *filter(None, own)]
-    before = read_port(last_port_file(state))
-    port = before if before and is_free(before) else free_port()
     command = [
         *(str(CLOUD_PYTHON), "-m", "localstack.scripted"),
-        *("--port", str(port)),
-        *("--port-file", str(scripted_port_file(state)), "--key-file", str(scripted_key_file(state))),
+        *("--port-file", str(scripted_port_file(state)), "--last-port-file", str(last_port_file(state))),
+        *("--key-file", str(scripted_key_file(state))),
         *("--state", str(state.scripted)),
         *(word for folder in folders for word in ("--scripts", folder)),
     ]
@@ -211,5 +209,10 @@ def answers(cloud: Cloud) -> bool:
 def forget(state: State) -> None:
     """Remove what a stopped cloud holds in memory only."""
     shutil.rmtree(state.emulator / "tmp", ignore_errors=True)
+    forget_scripted(state)
+
+
+def forget_scripted(state: State) -> None:
+    """The scripted model server does not run, and shall listen where it did."""
     if scripted_port_file(state).exists():
         scripted_port_file(state).replace(last_port_file(state))

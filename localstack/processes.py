@@ -56,20 +56,29 @@ class Daemon:
 
     def pid(self) -> int | None:
         """The pid of the running process; None when there is none, also when the pid file is stale."""
+        recorded = self._recorded()
+        return recorded[0] if recorded and recorded[1] == start_mark(recorded[0]) else None
+
+    def _recorded(self) -> tuple[int, str] | None:
+        """What the pid file says: pid, and what told the process from others."""
         try:
             data = json.loads(self.pid_file.read_text())
             pid, started = int(data["pid"]), data["started"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
         # A process that died at once has no mark, now or then: that is no sign of being the same.
-        return pid if started is not None and started == start_mark(pid) else None
+        return (pid, started) if isinstance(started, str) else None
 
     def start(self) -> int:
         """Start it in a session and process group of its own; answer its pid.
 
+        One that was killed and is still ending is waited for: it holds its port until then.
+
         Raises:
-            ProcessError: the command cannot be executed, or ended at once.
+            ProcessError: the command cannot be executed, or ended at once; the one before does not end.
         """
+        if recorded := self._recorded():
+            await_end(*recorded, self.stop_s)
         rotate(self.log)
         with self.log.open("ab") as output:
             try:
@@ -92,18 +101,22 @@ class Daemon:
         return process.pid
 
     def stop(self) -> bool:
-        """SIGTERM, then SIGKILL to the whole group; True when there was a process to stop."""
+        """SIGTERM, then SIGKILL to the whole group; True when there was a process to stop.
+
+        Raises:
+            ProcessError: it does not end, although it was killed.
+        """
+        recorded = self._recorded()
         pid = self.pid()
-        if pid is None:
+        if recorded is None or pid is None:
             self.pid_file.unlink(missing_ok=True)
             return False
         signal_quietly(os.kill, pid, signal.SIGTERM)
         deadline = time.monotonic() + self.stop_s
         while self.pid() is not None and time.monotonic() < deadline:
-            reap(pid)
             time.sleep(0.02)
         signal_quietly(os.killpg, pid, signal.SIGKILL)
-        reap(pid)
+        await_end(*recorded, self.stop_s)
         self.pid_file.unlink(missing_ok=True)
         return True
 
@@ -122,15 +135,59 @@ class Daemon:
             time.sleep(0.05)
 
 
-def start_mark(pid: int) -> str | None:
-    """What tells a process from a later one with the same pid; None when it does not run (zombies do not)."""
+@dataclass(frozen=True)
+class Sight:
+    """What the system shows of a process.
+
+    Args:
+        mark: tells it from a later one with the same pid.
+        ending: it was killed, or exits: it does nothing more, but may still hold files and ports.
+        over: it holds nothing any more; its parent may not have collected it yet.
+    """
+
+    mark: str
+    ending: bool
+    over: bool
+
+
+# Of /proc/PID/stat (proc(5)); its flags are those of the kernel's sched.h.
+STATE, FLAGS, THREADS, STARTED, PENDING = 0, 6, 17, 19, 28
+EXITING = 0x4
+KILLED = 1 << (signal.SIGKILL - 1)
+
+
+def sight(pid: int) -> Sight | None:
+    """The process with this pid; None when there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None
-    state, started = fields[0], fields[19]
-    return None if state in {"Z", "X"} else f"{boot}:{started}"
+    dead = fields[STATE] in {"Z", "X"}
+    ending = dead or bool(int(fields[FLAGS]) & EXITING or int(fields[PENDING]) & KILLED)
+    return Sight(f"{boot}:{fields[STARTED]}", ending, over=dead and int(fields[THREADS]) <= 1)
+
+
+def start_mark(pid: int) -> str | None:
+    """What tells a process from a later one with the same pid; None when it does not run: zombies do not, nor does
+    what was killed and is still ending."""
+    seen = sight(pid)
+    return seen.mark if seen and not seen.ending else None
+
+
+def await_end(pid: int, mark: str, timeout_s: float) -> None:
+    """Wait until the process of this mark is gone with all that it held.
+
+    Raises:
+        ProcessError: it was there still after `timeout_s` seconds.
+    """
+    deadline = time.monotonic() + timeout_s
+    while (seen := sight(pid)) and seen.mark == mark and not seen.over:
+        if time.monotonic() > deadline:
+            raise ProcessError(f"process {pid} has not ended after {timeout_s:.0f} s")
+        reap(pid)
+        time.sleep(0.02)
+    reap(pid)
 
 
 def environment_of(pid: int) -> dict[str, str]:

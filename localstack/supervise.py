@@ -30,7 +30,7 @@ def start(state: State) -> Cloud:
     for daemon in companions(state, cloud):
         if daemon.name == daemons.AGENT and told_otherwise(state, daemon):
             daemon.stop()
-        pids[daemon.name] = daemon.pid() or daemon.start()
+        pids[daemon.name] = daemon.pid() or begin(state, daemon)
     scripted = daemons.scripted_daemon(state)
     scripted.await_ready(lambda: daemons.scripted_port(state) is not None, START_S)
     agent = daemons.agent_daemon(state, cloud)
@@ -39,6 +39,13 @@ def start(state: State) -> Cloud:
     if not state.cloud_file.exists() or Cloud.load(state) != cloud:
         cloud.save(state)
     return cloud
+
+
+def begin(state: State, daemon: Daemon) -> int:
+    """Start one that does not run; what it said of itself before it ended says nothing of it now."""
+    if daemon.name == daemons.SCRIPTED:
+        daemons.forget_scripted(state)
+    return daemon.start()
 
 
 def start_emulator(state: State) -> tuple[Cloud, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from localstack.daemons import free_port, is_free, read_port
 from localstack.scripted.server import make_server
 
 _HOST = "127.0.0.1"
@@ -19,7 +20,10 @@ def main() -> None:
     os.umask(0o077)  # the record holds prompts
     options = _options()
     key = read_key(options.key_file)
-    asyncio.run(serve(options.scripts, options.state, key, options.port, options.port_file))
+    port = read_port(options.last_port_file) if options.last_port_file else None
+    if port is None or not is_free(port):
+        port = free_port()
+    asyncio.run(serve(options.scripts, options.state, key, port, options.port_file))
 
 
 def read_key(file: Path) -> str:
@@ -37,7 +41,7 @@ def read_key(file: Path) -> str:
 
 
 async def serve(scripts: list[Path], state: Path, key: str, port: int, port_file: Path | None) -> None:
-    """Serves until a signal ends it. `port` 0 takes a free one; `port_file` tells which, once it listens."""
+    """Serves until a signal ends it. `port_file` gets the port once it listens."""
     if port_file is not None:
         port_file.unlink(missing_ok=True)  # of a server before this one, that nobody may take for ours
     stop = asyncio.Event()
@@ -47,13 +51,12 @@ async def serve(scripts: list[Path], state: Path, key: str, port: int, port_file
     await runner.setup()
     site = web.TCPSite(runner, _HOST, port, shutdown_timeout=1)
     await site.start()
-    taken = runner.addresses[0][1]
     if port_file is not None:
         written = port_file.with_suffix(".new")
-        written.write_text(f"{taken}\n", encoding="utf-8")
+        written.write_text(f"{port}\n", encoding="utf-8")
         written.replace(port_file)  # whoever waits for the file never reads half a number
     print(
-        f"scripted: listening on http://{_HOST}:{taken}, scripts in {', '.join(map(str, scripts))}",
+        f"scripted: listening on http://{_HOST}:{port}, scripts in {', '.join(map(str, scripts))}",
         flush=True,
     )
     try:
@@ -64,8 +67,12 @@ async def serve(scripts: list[Path], state: Path, key: str, port: int, port_file
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m localstack.scripted", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     parser.add_argument("--port-file", type=Path, help="file that gets the port once the server listens")
+    parser.add_argument(
+        "--last-port-file",
+        type=Path,
+        help="file with the port to take while it is free (default: any free one)",
+    )
     parser.add_argument("--key-file", type=Path, required=True, help="file with the key; made when missing")
     parser.add_argument("--state", type=Path, required=True, help="folder for the record of requests")
     parser.add_argument(

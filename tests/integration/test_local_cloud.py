@@ -253,6 +253,17 @@ def test_up_after_a_killed_emulator_starts_a_new_one(bare_cloud: TestCloud) -> N
     assert daemons.answers(bare_cloud.cloud)
 
 
+def test_up_after_a_killed_model_server_starts_it_where_it_was(bare_cloud: TestCloud) -> None:
+    """At once after the kill; runs under way still have its address, the first one of a new cloud too."""
+    port, killed = daemons.scripted_port(bare_cloud.state), bare_cloud.cloud.pids[daemons.SCRIPTED]
+    os.kill(killed, signal.SIGKILL)
+    bare_cloud.run("up", "--no-deploy")
+    assert bare_cloud.cloud.pids[daemons.SCRIPTED] != killed
+    assert daemons.scripted_port(bare_cloud.state) == port
+    with socket.create_connection(("127.0.0.1", port or 0), timeout=5):
+        pass
+
+
 def test_down_twice_says_so(stopped_cloud: TestCloud) -> None:
     again = stopped_cloud.run("down")
     assert again.stdout == "nothing ran\n"

@@ -37,6 +37,9 @@ CLOUD_PART = 0.05
 
 CALM_S = 3600.0
 
+FEW_AT_ONCE, MANY_AT_ONCE, MANY_KILLS = 6, 24, 500
+"""So many runs at once: a long campaign has time for more, and each step that they do lets it kill again."""
+
 AHEAD = 12
 AHEAD_S = 120.0
 """So many kills may come before as many steps are done: a cloud that is killed more often than it works proves
@@ -59,7 +62,8 @@ def main(arguments: list[str]) -> int:
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     print(f"campaign of {options.kills} kills, SEED={seed}", flush=True)
     try:
-        return Campaign(folder, options.kills, options.at_once, options.pause, seed).run()
+        at_once = options.at_once or (MANY_AT_ONCE if options.kills >= MANY_KILLS else FEW_AT_ONCE)
+        return Campaign(folder, options.kills, at_once, options.pause, seed).run()
     finally:
         kill_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -69,7 +73,11 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m tests.crash.campaign", description=__doc__)
     made.add_argument("--kills", type=int, default=60, help="how many (default: 60)")
     made.add_argument("--seed", type=int, help="of the dice (default: another one each time)")
-    made.add_argument("--at-once", type=int, default=6, help="runs at once (default: 6)")
+    made.add_argument(
+        "--at-once",
+        type=int,
+        help=f"runs at once (default: {FEW_AT_ONCE}, and {MANY_AT_ONCE} from {MANY_KILLS} kills on)",
+    )
     made.add_argument(
         "--pause", type=float, default=2.0, help="seconds between kills, on average (default: 2)"
     )

@@ -16,13 +16,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from localstack import daemons
 from localstack.faults import control
-from localstack.processes import kill_marked, signal_quietly, start_mark
+from localstack.processes import kill_marked, signal_quietly
 from localstack.testing import TestCloud
 from tests.crash.campaign.journal import CloudJournal
 from tests.crash.campaign.ledger import Fault
 from tests.crash.campaign.resuming import Resuming
 from tests.integration.runs.machine import Room, room, workers
-from tests.integration.waiting import until
 
 LEASE_S = 30.0
 SLEEP_S = (LEASE_S + 3.0, LEASE_S + 15.0)
@@ -231,9 +230,8 @@ class Machine:
         return "the scripted model server", NOTHING
 
     def _kill_daemon(self, name: str) -> None:
-        pid = self._cloud.cloud.pids[name]
-        signal_quietly(os.kill, pid, signal.SIGKILL)
-        until(lambda: start_mark(pid), lambda mark: mark is None)  # else `up` may take it for one that runs
+        """As `kill -9` would; it may still be ending when the next command comes."""
+        signal_quietly(os.kill, self._cloud.cloud.pids[name], signal.SIGKILL)
 
     def _sandboxes(self) -> frozenset[str]:
         return frozenset(

@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from localstack.daemons import free_port, is_free
 from localstack.paths import State
 from localstack.processes import Daemon, ProcessError
 from localstack.scripted.recorder import LOG_NAME, Recorder
@@ -40,6 +42,35 @@ def test_a_command_that_cannot_run_says_so(state: State) -> None:
     with pytest.raises(ProcessError, match="cannot start probe"):
         missing.start()
     assert missing.pid() is None
+
+
+HELD = """
+import socket, sys, time
+ground = bytearray(800 * 1024 * 1024)  # takes the system a while to take back
+listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+open("written", "w").close()
+time.sleep(60)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_killed_process_does_not_run_and_its_successor_gets_its_port(state: State) -> None:
+    """Also at once after the kill, while the system still takes back what the killed one held."""
+    port = free_port()
+    command = [sys.executable, "-c", HELD, str(port)]
+    probe = Daemon("probe", command, {}, state.run, state.logs / "probe.log", state.folder, stop_s=20)
+    first = probe.start()
+    try:
+        probe.await_ready((state.folder / "written").exists, 20)
+        (state.folder / "written").unlink()
+        os.kill(first, signal.SIGKILL)
+        assert probe.pid() is None
+        second = probe.start()
+        probe.await_ready((state.folder / "written").exists, 20)  # else it has ended: its port was taken
+        assert probe.pid() == second != first
+    finally:
+        probe.stop()
+    assert is_free(port)
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
