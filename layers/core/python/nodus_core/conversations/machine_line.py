@@ -91,7 +91,6 @@ def pause(session: Session, decision: Pause) -> Directive | None:
 def settle(session: Session, decision: Settle) -> None:
     """Lets go of a machine that is gone, and shows why nothing runs."""
     head, sandbox = session.conversation, decision.sandbox
-    commands.write_off(session, sandbox, [*session.ports.journal.open_commands(sandbox.id)])
     reason = machines.why_gone(head, sandbox)
     shown = machine_status.paused(session.object.status, reason, None if head.paused else sandbox.reason)
     session.conversation = session.ports.journal.machines.settle(

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nodus_core.billing import compute
 from nodus_core.billing.compute import Lacking
+from nodus_core.conversations import commands
 from nodus_core.conversations.resting import give_back
 from nodus_core.conversations.session import Session
 from nodus_core.journal.meters import moves
@@ -55,9 +56,13 @@ def extend(session: Session) -> Lacking | None:
 
 
 def book(session: Session, sandbox: Sandbox) -> None:
-    """Books what the time of a sandbox that is gone has cost, gives back the rest, and shows it with the run."""
+    """Books what the time of a sandbox that is gone has cost, gives back the rest, and shows it with the run.
+
+    Commands in it that had not ended are written off, those of people among them, which no step waits for.
+    """
     if sandbox.meter is None:
         raise CorruptRow(f"sandbox {sandbox.id} has no meter to book")
+    commands.write_off(session, sandbox, [*session.ports.journal.open_commands(sandbox.id)])
     now = session.ports.clock.now()
     after = compute.closed(sandbox, sandbox.meter, now)
     shown = projection.computed(session.object.status, after.earlier + after.booked)

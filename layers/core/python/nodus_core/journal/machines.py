@@ -68,6 +68,15 @@ class Machines:
             *placed((command,)),
         )
 
+    def place_beside(self, command: Command, receipt: Receipt, now: datetime) -> None:
+        """A person's command goes to a run's sandbox; the run's line knows nothing of it (NOD-445).
+
+        `receipt` keeps the request key. Condition: the sandbox runs, the key is free.
+        """
+        self._writer.commit(
+            "place-beside", remember(receipt, now), _works(command.sandbox, now), *placed((command,))
+        )
+
     def works(self, sandbox: str, now: datetime) -> None:
         """Something is still being done in the machine. Condition: it runs."""
         self._writer.commit("machine-works", _works(sandbox, now))

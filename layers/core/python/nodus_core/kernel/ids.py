@@ -17,6 +17,7 @@ RUN_COMMAND = "run_command"
 _PREPARATION = re.compile(rf"^({SANDBOX}|{SETUP})\d*$")
 _CALL = re.compile(r"^r(\d+)t(\d+)$")
 _ROUND = re.compile(r"^r(\d+)$")
+_SANDBOX_ID = re.compile(r"(.+)-s([1-9][0-9]{0,8})")
 
 
 def digest(text: str) -> str:
@@ -32,6 +33,12 @@ def run_id(conversation: str, turn: int) -> str:
 def sandbox_id(conversation: str, ordinal: int) -> str:
     """Uid of the n-th sandbox of a conversation (1 for the first)."""
     return f"{conversation}-s{ordinal}"
+
+
+def owner_of_sandbox(sandbox: str) -> tuple[str, int] | None:
+    """The conversation of a sandbox and its number there; None for what is no such id."""
+    match = _SANDBOX_ID.fullmatch(sandbox)
+    return (match.group(1), int(match.group(2))) if match else None
 
 
 def sandbox_key(number: int) -> str:
