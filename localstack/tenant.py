@@ -22,6 +22,7 @@ from localstack.processes import ProcessError
 CONTEXT = "local"
 ORGANIZATION = "default"
 PROJECT = "default"
+TRIES = 5
 
 
 def furnish(state: State, cloud: Cloud) -> None:
@@ -69,18 +70,21 @@ def scripted_provider(state: State, name: str) -> dict[str, Any] | None:
 
 
 def admin(cloud: Cloud, **request: Any) -> dict[str, Any]:
-    """Invoke the administration function (protocols §5).
+    """Invoke the administration function (protocols §5), again while the store of a busy machine is too slow.
 
     Raises:
         ProcessError: it raised, or answered with an error.
     """
     client = boto3.client("lambda", **cloud.client_arguments())
     name = cloud.output("AdminFunctionName")
-    answer = client.invoke(FunctionName=name, Payload=json.dumps(request).encode())
-    body = json.load(answer["Payload"])
-    if "FunctionError" in answer or (isinstance(body, dict) and "error" in body):
-        raise ProcessError(f"{request['operation']} failed: {json.dumps(body)[:2000]}")
-    return body or {}
+    for _ in range(TRIES):
+        answer = client.invoke(FunctionName=name, Payload=json.dumps(request).encode())
+        body = json.load(answer["Payload"]) or {}
+        if "FunctionError" not in answer and "error" not in body:
+            return body
+        if body.get("errorType") != "StoreUnavailable":
+            break
+    raise ProcessError(f"{request['operation']} failed: {json.dumps(body)[:2000]}")
 
 
 def ensure_key(state: State, cloud: Cloud) -> None:

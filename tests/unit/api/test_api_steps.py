@@ -52,6 +52,7 @@ def test_steps_tell_in_order_what_the_run_did(rest: Rest) -> None:
     assert [item["kind"] for item in items] == ["sandbox", "route", "model", "tool", "model"]
     assert [item["index"] for item in items] == [1, 2, 3, 4, 5]
     assert {item["state"] for item in items} == {"Completed"}
+    assert items[2]["preview"] == "Look."  # what the model said beside its call
     command = items[3]
     assert command["input"]
     assert (command["exitCode"], command["preview"]) == (3, "Tue\\x1b[31m\n[exit code 3]")

@@ -301,6 +301,16 @@ def test_follow_ends_well_when_the_run_waits_for_a_message(started: Cli, server:
     )
 
 
+def test_a_notice_stands_above_the_live_lines_and_on_no_other_stream(
+    started: Cli, server: FakeServer
+) -> None:
+    """Two streams on one terminal would tear the lines that are drawn again and again."""
+    the_run(server).outcome = Outcome("Waiting", "done", "MessageWait")
+    output = started("agentrun", "steps", "hello-agent-run", "--follow", terminal=True)
+    assert (output.code, output.err) == (0, "")
+    assert "waits for a message (MessageWait)" in output.out
+
+
 @pytest.mark.parametrize("reason", ["BudgetBlocked", "InsufficientCredits", "ModelUnavailable"])
 @pytest.mark.parametrize(
     "words", [("wait", RUN, SUCCEEDED), ("agentrun", "steps", "hello-agent-run", "--follow")]

@@ -1,6 +1,9 @@
 """The client configuration as `make up` writes it: whose context is whose, and what cannot be written."""
 
+import io
+import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +94,38 @@ def test_tools_get_a_home_that_they_can_write_to(tmp_path: Path) -> None:
     for home in ({}, {"HOME": ""}, {"HOME": "/nonexistent"}, {"HOME": os.devnull}):
         assert usable_home(home, other) == str(other)
     assert other.is_dir()
+
+
+class Functions:
+    """Lambda, whose administration function gives these answers in turn."""
+
+    def __init__(self, *bodies: dict[str, Any]) -> None:
+        self.left = list(bodies)
+
+    def invoke(self, **_: Any) -> dict[str, Any]:
+        body = self.left.pop(0)
+        told = {"FunctionError": "Unhandled"} if "errorType" in body else {}
+        return {**told, "Payload": io.BytesIO(json.dumps(body).encode())}
+
+
+SLOW = {"errorType": "StoreUnavailable", "errorMessage": "no answer"}
+WRONG = {"errorType": "ValueError", "errorMessage": "no"}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "left", "fails"),
+    [((SLOW, SLOW, {"ok": True}), 0, False), ((WRONG, {"ok": True}), 1, True), ((SLOW,) * 9, 4, True)],
+)
+def test_an_operation_is_repeated_while_the_store_is_too_slow_and_not_else(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bodies: tuple[dict[str, Any], ...],
+    left: int,
+    fails: bool,
+) -> None:
+    functions = Functions(*bodies)
+    monkeypatch.setattr(tenant.boto3, "client", lambda *_, **__: functions)
+    _, cloud = new_cloud(tmp_path / "one", 24002)
+    with pytest.raises(ProcessError, match="PublishTemplates failed") if fails else nullcontext():
+        assert tenant.admin(cloud, operation="PublishTemplates") == {"ok": True}
+    assert len(functions.left) == left

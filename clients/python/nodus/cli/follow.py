@@ -15,9 +15,8 @@ from nodus._pages import LARGEST_PAGE
 from nodus._record import Record
 from nodus._runs import FOR_A_PERSON, at_rest
 from nodus._waiting import poll
-from nodus.cli import formats, picking, step_table, text
+from nodus.cli import formats, picking, step_table, text, waits
 from nodus.cli.failures import Failure
-from nodus.cli.waits import Teller
 from nodus.errors import ApiError
 
 if TYPE_CHECKING:
@@ -84,12 +83,24 @@ class Screen(Protocol):
         """Show one reading."""
         ...
 
+    def say(self, line: str) -> None:
+        """Tell something about the run that is none of its data."""
+        ...
+
     def end(self, run: dict[str, Any]) -> None:
         """Show how the run ended."""
         ...
 
 
-class Lines:
+class Telling:
+    """Tells on stderr."""
+
+    def say(self, line: str) -> None:
+        """Beside the data."""
+        waits.to_stderr(line)
+
+
+class Lines(Telling):
     """Plain lines, for pipes and files."""
 
     def __init__(self) -> None:
@@ -111,7 +122,7 @@ class Lines:
         click.echo(f"run        {end_of(run)}")
 
 
-class JsonLines:
+class JsonLines(Telling):
     """A JSON object per change."""
 
     def show(self, run: dict[str, Any], changed: list[dict[str, Any]], running: list[dict[str, Any]]) -> None:
@@ -146,6 +157,12 @@ class Region:
         ]
         self._live.update(Group(*rows, Text(end_of(run), style="dim", no_wrap=True, overflow="ellipsis")))
 
+    def say(self, line: str) -> None:
+        """Above the region, which a line of another stream would tear."""
+        from rich.text import Text  # noqa: PLC0415
+
+        self._live.console.print(Text(line, style="yellow"))
+
     def end(self, run: dict[str, Any]) -> None:
         """Leave one line."""
         from rich.text import Text  # noqa: PLC0415
@@ -170,7 +187,7 @@ def follow(client: Client, name: str, screen: Screen) -> None:
     Raises:
         Failure: the run waits for a person (`NeedsResolution`, `MaxCostReached`, …).
     """
-    reader, teller = StepReader(client, name), Teller()
+    reader, teller = StepReader(client, name), waits.Teller(screen.say)
 
     def read(within: float) -> dict[str, Any]:
         # The run first: when it has finished, the steps that are read after it are all there will be.

@@ -72,7 +72,7 @@ def _cut(step: dict[str, Any]) -> str | None:
     return f"… the first {shown} of {came} bytes"
 
 
-class Texts:
+class Texts(follow.Telling):
     """The screen of one who follows: each step with its output when it has ended."""
 
     def __init__(self, tail: int | None) -> None:

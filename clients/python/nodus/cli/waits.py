@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -44,10 +44,20 @@ def _commands(name: str, status: Any) -> list[str]:
     ]
 
 
-class Teller:
-    """Says on stderr what a run waits for, each thing once."""
+def to_stderr(line: str) -> None:
+    """Say it beside the data."""
+    click.echo(line, err=True)
 
-    def __init__(self) -> None:
+
+class Teller:
+    """Says what a run waits for, each thing once.
+
+    Args:
+        say: shows a line; a live region on the screen has to do it itself, else the two overwrite each other.
+    """
+
+    def __init__(self, say: Callable[[str], None] = to_stderr) -> None:
+        self._say = say
         self._told: set[str] = set()
 
     def tell(self, run: Mapping[str, Any]) -> None:
@@ -55,4 +65,4 @@ class Teller:
         for line in told(run):
             if line not in self._told:
                 self._told.add(line)
-                click.echo(line, err=True)
+                self._say(line)

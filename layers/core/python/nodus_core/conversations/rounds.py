@@ -119,13 +119,15 @@ def _record(session: Session, task: Task, request: ModelRequest, reply: ModelRep
     was_cut = reply.stop == "cut"
     plan = calls.planned(session, task, reply, was_cut=was_cut)
     error = CUT if was_cut else None
+    # No text at all tells `decide` that a reply made calls of which none found room.
+    says_something = bool(plan.calls and reply.message.text) or not reply.message.calls
     done = replace(
         endings.settled_call(session, task, request, reply),
         message=session.keep(json.dumps(reply.message.to_record(), ensure_ascii=False), head=False),
         calls=plan.calls,
         size=pricing.size_of(request),
         left_out=session.open_run.left_out,
-        result=Result(text=None if reply.message.calls else session.keep(reply.message.text), error=error),
+        result=Result(text=session.keep(reply.message.text) if says_something else None, error=error),
     )
     if reply.stop == "refused":
         done = replace(
