@@ -19,6 +19,8 @@ class Environment(BaseModel):
     schedule_target: str = Field(alias="NODUS_SCHEDULE_TARGET", min_length=1)
     schedule_role: str = Field(alias="NODUS_SCHEDULE_ROLE", min_length=1)
     watch_window: float = Field(alias="NODUS_WATCH_WINDOW", ge=0, le=LONGEST_WINDOW_S)
+    link_api: str = Field(alias="NODUS_LINK_API_ID", min_length=1)
+    link_stage: str = Field(alias="NODUS_LINK_STAGE", min_length=1)
     http_api: str = Field(alias="NODUS_HTTP_API_ID", min_length=1)
     server_names: str = Field(alias="NODUS_SERVER_NAMES")
     key_rate: int = Field(alias="NODUS_KEY_RATE", ge=1)

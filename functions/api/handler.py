@@ -12,7 +12,7 @@ from nodus_core.conversations.shelf import Shelf
 from functions.api import mcp
 from functions.api.env import Environment
 from functions.api.gate import Gate
-from functions.api.routes import agentruns, documents, health, logins, objects, sandboxes
+from functions.api.routes import agentruns, documents, health, logins, objects, sandbox_files, sandboxes
 from functions.api.routes import mcp as mcp_route
 from functions.api.service import Callers, Service
 
@@ -24,7 +24,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, documents, logins, objects, agentruns, sandboxes, mcp_route):
+    for noun in (health, documents, logins, objects, agentruns, sandboxes, sandbox_files, mcp_route):
         noun.add(gate)
     return gate
 
@@ -40,6 +40,7 @@ def _gate() -> Gate:
             ports.kicks,
             ports.schedules,
             ports.ids,
+            bell=ports.bell,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),
         )

@@ -11,6 +11,7 @@ from nodus_core.access.limits import Limits
 from nodus_core.access.signed_calls import Judge
 from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.api_keys import ApiKeys
+from nodus_core.conversations.asking import Asking
 from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.budgets import Budgets
 from nodus_core.conversations.control import Control
@@ -19,6 +20,7 @@ from nodus_core.conversations.groups import Groups
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.logins import Logins
+from nodus_core.conversations.machines_seen import MachinesSeen
 from nodus_core.conversations.messages import Messages
 from nodus_core.conversations.own_sandboxes import OwnSandboxes
 from nodus_core.conversations.promises import Promise
@@ -26,6 +28,7 @@ from nodus_core.conversations.reading import Reading
 from nodus_core.conversations.rehearsal import Rehearsal
 from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.sandbox_commands import SandboxCommands
+from nodus_core.conversations.sandbox_files import SandboxFiles
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -34,7 +37,7 @@ from nodus_core.conversations.tenancy import Organizations, Projects
 from nodus_core.conversations.watching import LONGEST_WINDOW_S, Watching
 from nodus_core.journal.access import Access
 from nodus_core.journal.identities import IdentityRows
-from nodus_core.journal.ports import Clock, Ids, Schedules
+from nodus_core.journal.ports import Bell, Clock, Ids, Schedules
 from nodus_core.journal.rates import Rates
 from nodus_core.journal.vault import Vault
 from nodus_core.resources.deletion import Preconditions
@@ -82,6 +85,8 @@ class Service:
     control: Control
     sandboxes: OwnSandboxes
     commands: SandboxCommands
+    asking: Asking
+    files: SandboxFiles
     messages: Messages
     resolving: Resolving
     reading: Reading
@@ -102,6 +107,7 @@ class Service:
         schedules: Schedules,
         ids: Ids,
         *,
+        bell: Bell,
         callers: Callers,
         watch_window_s: float = LONGEST_WINDOW_S,
         rehearsed: bool = False,
@@ -115,6 +121,7 @@ class Service:
         limits = Limits(Rates(journal.writer), clock)
         keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
         sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules)
+        asking = Asking(journal, bell, clock)
         admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
         return cls(
             door=Door(Access(journal.writer), clock, limits, callers.rate),
@@ -129,6 +136,8 @@ class Service:
             control=control,
             sandboxes=sandboxes,
             commands=SandboxCommands(shelf, kicks),
+            asking=asking,
+            files=SandboxFiles(MachinesSeen(shelf), asking),
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
             reading=reading,
@@ -144,7 +153,14 @@ class Service:
     def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers) -> Self:
         ports = Rehearsal.of(shelf, ids)
         return cls.over(
-            ports.shelf, ports.vault, ports.kicks, ports.schedules, ids, callers=callers, rehearsed=True
+            ports.shelf,
+            ports.vault,
+            ports.kicks,
+            ports.schedules,
+            ids,
+            bell=ports.bell,
+            callers=callers,
+            rehearsed=True,
         )
 
 

@@ -9,8 +9,8 @@ from nodus_core.access.tokens import bearer
 from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
-from nodus_core.kernel.ids import digest
-from nodus_core.sandboxes.frames import command_frame
+from nodus_core.kernel.ids import ask_place, digest
+from nodus_core.sandboxes.frames import ask_frame, command_frame
 from nodus_core.sandboxes.link import Link
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -121,14 +121,20 @@ def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:
     pulled = link.pull(link.authorize(sandbox, token), said.boot, frozenset(said.have))
     frames = [command_frame(command, json.loads(request)) for command, request in pulled.commands]
-    return to_json({"commands": frames, "cancel": pulled.cancel, "stop": pulled.stop, "more": pulled.more})
+    asks = [ask_frame(ask) for ask in pulled.asks]
+    flags = {"stop": pulled.stop, "more": pulled.more}
+    return to_json({"commands": frames, "asks": asks, "cancel": pulled.cancel, **flags})
 
 
 def _done(link: Link, sandbox: str, token: str, said: Done) -> str:
     result = to_json(said.result)
     if len(result.encode(errors="replace")) > MOST_RESULT_BYTES:
         raise Refusal("BadRequest", f"a result has at most {MOST_RESULT_BYTES} bytes")
-    link.done(link.authorize(sandbox, token), said.boot, said.id, result)
+    speaker = link.authorize(sandbox, token)
+    if ask_place(said.id) is None:
+        link.done(speaker, said.boot, said.id, result)
+    else:
+        link.answered(speaker, said.id, result)
     return to_json({"state": "done"})
 
 

@@ -117,10 +117,10 @@ class Functions(Construct):
             **self._payloads(),
             **self._machine(),
             **self._secrets(),
+            **self._link_addresses(),
             **self.schedules.environment,
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
             "NODUS_SECRETS_KEY": self._settings.secrets_key,
-            "NODUS_HTTP_API_ID": self._around.http_api.api.api_id,
             "NODUS_SERVER_NAMES": self._settings.server_names,
             "NODUS_KEY_RATE": str(self._settings.key_rate),
             "NODUS_KEY_BURST": str(self._settings.key_burst),
@@ -129,6 +129,7 @@ class Functions(Construct):
         use_journal(api, self._around.state.journal)
         use_payloads(api, self._around.state.payloads_arn, remove=True)
         start_lines(api, self.machine)
+        ring_bells(api, self._around.link_api)
         write_secrets(api, self._secrets_arn())
         if self._settings.secrets_key != ACCOUNTS_KEY:
             use_secrets_key(api, self._settings.secrets_key, write=True)

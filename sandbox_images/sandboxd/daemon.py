@@ -15,10 +15,12 @@ from typing import Any
 
 import aiohttp
 
+from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
 from sandboxd.desk import CommandDesk
 from sandboxd.dialer import DialedConnector, Dialer
 from sandboxd.execcore.host import ProcessHost
+from sandboxd.fileasks import FileAsks
 from sandboxd.files import FileDesk
 from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
@@ -93,9 +95,15 @@ async def _serve(
 ) -> int:
     guard = await enforcer(host, settings.isolation)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
+    files = FileDesk(host)
+    asks = AskDesk(
+        FileAsks(files).handlers,
+        workspace=settings.workspace,
+        workspace_called=settings.workspace_called,
+    )
     desk = CommandDesk(
         host,
-        FileDesk(host),
+        files,
         journal,
         boot=identity.boot,
         workspace=settings.workspace,
@@ -111,7 +119,7 @@ async def _serve(
         def make_bell(ring: Callable[[], None]) -> Bell:
             return Bell(session, settings.link_ws, settings.sandbox_id, identity, ring)
 
-        link = Link(http, desk, make_bell, stopping.ask)
+        link = Link(http, desk, asks, make_bell, on_closed=stopping.ask)
         running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing, guard)))
         running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked

@@ -5,20 +5,40 @@ A root daemon that opened a path itself would read `/proc/1/environ` and its own
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.shaping import whole_characters
 from sandboxd.execcore.spec import ExecSpec, ExecState, Outcome, SpawnError
+from sandboxd.filework import MODULES
 from sandboxd.requests import MAX_READ_BYTES, MkdirRequest, ReadRequest, WriteRequest
 from sandboxd.results import Result, failed_result, file_failure, file_result
 
 FileRequest = ReadRequest | WriteRequest | MkdirRequest
 
+Fields = dict[str, Any]
+Shape = Callable[[Fields, bytes], Fields]
+"""What the result tells of the worker's fields and the bytes that it read."""
+
 _START_TO_END_S = 30.0
 _ANSWER_BYTES = MAX_READ_BYTES + 64 * 1024
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
+
+_LOADER = """
+import json, sys, types
+package = types.ModuleType("sandboxd")
+sys.modules["sandboxd"] = package
+package.filework = sys.modules["sandboxd.filework"] = types.ModuleType("sandboxd.filework")
+for name, source in json.loads(sys.argv[1]):
+    module = types.ModuleType("sandboxd.filework." + name)
+    sys.modules[module.__name__] = module
+    setattr(package.filework, name, module)
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+"""Makes the modules of `filework` of their sources, and lets the last one work."""
 
 
 class FileDesk:
@@ -30,12 +50,39 @@ class FileDesk:
 
     def __init__(self, host: ProcessHost, interpreter: str = sys.executable) -> None:
         self._host = host
-        source = Path(__file__).with_name("fileworker.py").read_text(encoding="utf-8")
-        self._argv = (interpreter, "-I", "-S", "-c", source)
+        folder = Path(__file__).with_name("filework")
+        sources = [(name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
+        self._argv = (interpreter, "-I", "-S", "-c", _LOADER, json.dumps(sources))
 
     async def run(self, request: FileRequest) -> Result:
-        """Does one request and tells its result; refusals are results too."""
-        header, content = _to_worker(request)
+        """Does the request of a command and tells its result; refusals are results too."""
+        match request:
+            case ReadRequest(path, offset, limit):
+                header = {"kind": "read_file", "path": path, "offset": offset, "limit": limit}
+                shape: Shape = lambda fields, data: _read_fields(request, fields, data)  # noqa: E731
+                return await self.work(header, changes=False, shape=shape)
+            case WriteRequest(path, content, mode, create_dirs):
+                header = {"kind": "write_file", "path": path, "mode": mode, "createDirs": create_dirs}
+                return await self.work(header, content)
+            case MkdirRequest(path):
+                return await self.work({"kind": "mkdir", "path": path})
+
+    async def work(
+        self,
+        header: Mapping[str, Any],
+        content: bytes = b"",
+        *,
+        changes: bool = True,
+        shape: Shape = lambda fields, _: fields,
+    ) -> Result:
+        """Does one request of `filework` and tells its result.
+
+        Args:
+            header: its kind and fields.
+            content: the bytes to write.
+            changes: a worker that dies leaves it unknown what it did.
+            shape: makes the result's fields of what the worker says, which may be a command's word.
+        """
         spec = ExecSpec(
             argv=self._argv,
             cwd="/",
@@ -53,23 +100,11 @@ class FileDesk:
         outcome = await self._host.run(execution)
         answer = _answer(outcome)
         if answer is None:
-            return _no_answer(outcome, changes=not isinstance(request, ReadRequest))
+            return _no_answer(outcome, changes=changes)
         fields, data = answer
         if "refused" in fields:
             return file_failure(outcome, ExecState.FAILED, str(fields["refused"]), str(fields["message"]))
-        if isinstance(request, ReadRequest):
-            return file_result(outcome, _read_fields(request, fields["fields"], data))
-        return file_result(outcome, fields["fields"])
-
-
-def _to_worker(request: FileRequest) -> tuple[dict[str, Any], bytes]:
-    match request:
-        case ReadRequest(path, offset, limit):
-            return {"kind": "read_file", "path": path, "offset": offset, "limit": limit}, b""
-        case WriteRequest(path, content, mode, create_dirs):
-            return {"kind": "write_file", "path": path, "mode": mode, "createDirs": create_dirs}, content
-        case MkdirRequest(path):
-            return {"kind": "mkdir", "path": path}, b""
+        return file_result(outcome, shape(fields["fields"], data))
 
 
 def _answer(outcome: Outcome) -> tuple[dict[str, Any], bytes] | None:

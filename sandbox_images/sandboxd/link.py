@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sandboxd.asks import Ask, AskDesk
 from sandboxd.bell import Bell
 from sandboxd.desk import CommandDesk
 from sandboxd.link_http import LinkClosedError, LinkHttp, Pulled
@@ -34,12 +35,15 @@ class Link:
         self,
         http: LinkHttp,
         desk: CommandDesk,
+        asks: AskDesk,
         make_bell: Callable[[Callable[[], None]], Bell],
+        *,
         on_closed: Callable[[str], None],
         pull_every_s: float = PULL_EVERY_S,
     ) -> None:
         self._http = http
         self._desk = desk
+        self._asks = asks
         self._on_closed = on_closed
         self._pull_every_s = pull_every_s
         self._wanted = asyncio.Event()
@@ -85,7 +89,7 @@ class Link:
                     await self._wanted.wait()
 
     def _take(self, pulled: Pulled) -> int:
-        """Starts what a pull brought; returns how many commands were new."""
+        """Starts what a pull brought; returns how many commands and asks were new."""
         had = len(self._telling)
         cancelled = frozenset(pulled.cancel)
         for wire in pulled.commands:
@@ -95,6 +99,13 @@ class Link:
                 logger.error("a command cannot be answered: %s", error)
                 continue
             self._tell(command.id, self._desk.submit(command, cancelled=command.id in cancelled))
+        for wire in pulled.asks:
+            try:
+                ask = Ask.from_wire(wire)
+            except InvalidRequestError as error:
+                logger.error("an ask cannot be answered: %s", error)
+                continue
+            self._tell(ask.id, self._asks.submit(ask))
         for command_id in pulled.cancel:
             self._desk.cancel(command_id)
         return len(self._telling) - had

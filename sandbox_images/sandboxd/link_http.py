@@ -59,6 +59,7 @@ class Pulled:
     cancel: list[str]
     stop: bool
     more: bool = False
+    asks: list[Any] = field(default_factory=list)
 
 
 class LinkHttp:
@@ -97,18 +98,19 @@ class LinkHttp:
         """Claims what is pending, and hears of cancellations.
 
         Args:
-            have: commands that are at work here: they are not sent again.
+            have: commands and asks that are at work here: they are not sent again.
 
         Raises:
             LinkClosedError: the sandbox is released.
         """
         answer = await self._call("pull", {"boot": self._identity.boot, "have": list(have)})
-        commands, cancel = answer.get("commands"), answer.get("cancel")
+        commands, cancel, asks = answer.get("commands"), answer.get("cancel"), answer.get("asks")
         return Pulled(
             commands if isinstance(commands, list) else [],
             [str(command_id) for command_id in cancel] if isinstance(cancel, list) else [],
             answer.get("stop") is True,
             answer.get("more") is True,
+            asks if isinstance(asks, list) else [],
         )
 
     async def done(self, command_id: str, result: Result) -> None:

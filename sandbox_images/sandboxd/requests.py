@@ -102,7 +102,7 @@ class Command:
         Raises:
             InvalidRequestError: something does not fit.
         """
-        fields = _Fields(self.request, workspace, called)
+        fields = Fields(self.request, workspace, called)
         match self.kind:
             case "exec":
                 return _exec_request(fields)
@@ -119,7 +119,7 @@ class Command:
                 )
 
 
-class _Fields:
+class Fields:
     """Reads one request; `null` counts as absent."""
 
     def __init__(self, fields: Mapping[str, Any], workspace: str, called: str | None) -> None:
@@ -127,8 +127,10 @@ class _Fields:
         self.workspace = workspace
         self._called = called
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, default: str | None = None) -> str:
         value = self._fields.get(name)
+        if value is None and default is not None:
+            return default
         if not isinstance(value, str):
             raise InvalidRequestError(f"{name} must be a text.")
         if not _is_unicode(value):
@@ -192,7 +194,7 @@ class _Fields:
         return value
 
 
-def _exec_request(fields: _Fields) -> ExecRequest:
+def _exec_request(fields: Fields) -> ExecRequest:
     command = fields.text("command")
     if "\0" in command:
         raise InvalidRequestError("command holds a NUL character, which no command line can.")
@@ -211,7 +213,7 @@ def _exec_request(fields: _Fields) -> ExecRequest:
     )
 
 
-def _write_request(fields: _Fields) -> WriteRequest:
+def _write_request(fields: Fields) -> WriteRequest:
     content = fields.text("content").encode()
     if len(content) > MAX_WRITE_BYTES:
         raise InvalidRequestError(

@@ -36,7 +36,7 @@ ALLOWED = {
     "api": JOURNAL
     | PAYLOADS
     | KEEP
-    | {START, "s3:DeleteObject", DROP, "scheduler:CreateSchedule", "iam:PassRole"},
+    | {START, BELL, "s3:DeleteObject", DROP, "scheduler:CreateSchedule", "iam:PassRole"},
     "link": JOURNAL | PAYLOADS,
     "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL

@@ -86,7 +86,15 @@ class Rest:
         shelf = Shelf(plain, world.payloads, world.clock)
         callers = Callers(identities or Nobody(), Judge(frozenset({"api.test"})), rate)
         self.gate = build(
-            Service.over(shelf, world.vault, world.kicks, world.schedules, world.ids, callers=callers)
+            Service.over(
+                shelf,
+                world.vault,
+                world.kicks,
+                world.schedules,
+                world.ids,
+                bell=world.sandboxes,
+                callers=callers,
+            )
         )
         self.directory = Directory.over(shelf, world.ids)
         self.directory.create_organization("acme")

@@ -28,6 +28,8 @@ class LinkServer:
     def __init__(self, loss: float = 0.0, seed: int = 1) -> None:
         self.loss = loss
         self.rows: dict[str, dict[str, Any]] = {}
+        self.asks: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, dict[str, Any]] = {}
         self.token_hash: str | None = None
         self.hello: dict[str, Any] | None = None
         self.calls: list[str] = []
@@ -148,9 +150,16 @@ class LinkServer:
                 commands.append(row["command"])
             if row["state"] == "claimed" and row["cancel"]:
                 cancel.append(command_id)
-        return web.json_response({"commands": commands, "cancel": cancel, "stop": self.stop, "more": more})
+        asks = [{"id": name, "key": "", **ask} for name, ask in self.asks.items() if name not in body["have"]]
+        return web.json_response(
+            {"commands": commands, "asks": asks, "cancel": cancel, "stop": self.stop, "more": more}
+        )
 
     def _done(self, body: dict[str, Any]) -> web.Response:
+        if body["id"].startswith("ask-"):
+            self.asks.pop(body["id"], None)
+            assert self.answers.setdefault(body["id"], body["result"]) == body["result"]
+            return web.json_response({"state": "done"})
         row = self.rows[body["id"]]
         if row["boot"] != body["boot"]:
             return web.json_response({}, status=409)

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
 from sandboxd.desk import CommandDesk
 from sandboxd.dialer import DialedConnector, Dialer, DialError
@@ -35,6 +36,7 @@ class Linked:
 async def linked(
     server: LinkServer,
     desk: CommandDesk,
+    asks: AskDesk | None = None,
     *,
     pull_every_s: float = 3600.0,
     connector: aiohttp.BaseConnector | None = None,
@@ -48,9 +50,10 @@ async def linked(
         link = Link(
             http,
             desk,
+            asks or AskDesk({}, workspace="/"),
             lambda ring: Bell(session, bell_url, SANDBOX, identity, ring),
-            here.closed.append,
-            pull_every_s,
+            on_closed=here.closed.append,
+            pull_every_s=pull_every_s,
         )
         here.task = asyncio.create_task(link.run(enrol_code, {"version": "t", "isolation": {}, "limits": {}}))
         try:

@@ -25,7 +25,7 @@ from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
+from nodus_core.journal.ports import Bell, Clock, Ids, NoCrash, Schedules
 from nodus_core.journal.vault import Vault
 from nodus_core.sandboxes.link import Link
 
@@ -127,9 +127,17 @@ class Core:
         return Sweeper(self.kicks, values, expiry, batches)
 
     @cached_property
-    def worker(self) -> Worker:
+    def bell(self) -> Bell:
         from nodus_core.aws.bell import WebSocketBell
-        from nodus_core.aws.clients import connections, ecs, region, secretsmanager
+        from nodus_core.aws.clients import connections, region
+        from nodus_core.aws.endpoints import Endpoints
+
+        endpoints = Endpoints.from_environment(self.environment, region())
+        return WebSocketBell(connections(endpoints.connections))
+
+    @cached_property
+    def worker(self) -> Worker:
+        from nodus_core.aws.clients import ecs, region, secretsmanager
         from nodus_core.aws.endpoints import Endpoints
         from nodus_core.aws.secrets import SecretsManagerSecrets
         from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
@@ -143,7 +151,7 @@ class Core:
                 payloads=self.payloads,
                 models=OfferedModels(lambda: secrets.read(secret)),
                 tasks=EcsSandboxTasks(ecs(), TaskPlace.from_environment(self.environment)),
-                bell=WebSocketBell(connections(endpoints.connections)),
+                bell=self.bell,
                 clock=self.clock,
                 ids=self.ids,
                 vault=self.vault,

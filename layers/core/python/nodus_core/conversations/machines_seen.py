@@ -111,4 +111,4 @@ def _not_running(seen: Seen, machine: Sandbox | None) -> str:
             )
         return f"Sandbox {seen.name!r} of {run} is released: nothing can be done in it any more"
     phase = seen.owner.status.get("phase", "Pending")
-    return f"Sandbox {seen.name!r} is {phase} and takes no command; wait until it is Running (nodus start sandbox/{seen.name})"
+    return f"Sandbox {seen.name!r} is {phase} and can be asked nothing; start it (nodus start sandbox/{seen.name}), and wait until it is Running"

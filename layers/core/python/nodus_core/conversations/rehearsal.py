@@ -80,13 +80,16 @@ class RehearsedVault:
 
 
 class RehearsedStarts:
-    """Executions and schedules: nothing is started, no kick is asked for."""
+    """Executions, schedules and bells: nothing is started, no kick is asked for, nobody hears."""
 
     def start(self, line: str, generation: int) -> None:
         """Nothing starts."""
 
     def kick_at(self, line: str, at: datetime) -> None:
         """Nobody kicks."""
+
+    def ring(self, connection: str) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Rehearsal:
     kicks: Kicks
     vault: RehearsedVault
     schedules: RehearsedStarts
+    bell: RehearsedStarts
 
     @classmethod
     def of(cls, shelf: Shelf, ids: Ids) -> "Rehearsal":
@@ -104,4 +108,4 @@ class Rehearsal:
         journal = Journal(RehearsedStore(shelf.journal.store), ids)
         rehearsed = Shelf(journal, RehearsedPayloads(shelf.payloads), shelf.clock)
         starts = RehearsedStarts()
-        return cls(rehearsed, Kicks(journal, starts, shelf.clock), RehearsedVault(), starts)
+        return cls(rehearsed, Kicks(journal, starts, shelf.clock), RehearsedVault(), starts, starts)

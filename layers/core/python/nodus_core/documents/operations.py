@@ -65,6 +65,19 @@ NAME = Parameter(
 COMMAND = Parameter(
     "command", "path", "Id of the command.", {"type": "string", "maxLength": 64}, required=True
 )
+PATH = Parameter(
+    "path",
+    "query",
+    "Path in the sandbox; a relative one counts from its working folder.",
+    {"type": "string", "minLength": 1, "maxLength": 4096},
+    required=True,
+)
+LISTED = Parameter(
+    "list",
+    "query",
+    "Tell what there is, and not what stands in it; a file is the one entry of its list.",
+    {"type": "boolean"},
+)
 LIMIT = Parameter(
     "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
 )
@@ -226,6 +239,10 @@ def below_sandboxes() -> Iterator[Operation]:
     yield paths.call("GET", f"{below}/{{command}}", "connect", "Read a command", shown_one, one)
     output = {200: Answer("All that it has put out.", None, TEXT)}
     yield paths.call("GET", f"{below}/{{command}}/output", "connect", "Read a command's output", output, one)
+    files = {200: Answer("A page of a folder.", name_of("SandboxFileList"))}
+    yield paths.call(
+        "GET", f"{ONE}/files", "connect", "Read a sandbox's files", files, (PATH, LISTED, LIMIT, CONTINUE)
+    )
     ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
     yield paths.call("POST", f"{below}/{{command}}/cancel", "connect", "End a command", ended, one)
 
@@ -269,6 +286,6 @@ class _Paths:
 def _refused(method: str, tail: str) -> tuple[int, ...]:
     """The codes of refusals that a call may get; docs/errors.md says for what."""
     body = _OF_BODIES if method in ("POST", "PUT", "PATCH") else ()
-    stale = (409,) if method != "GET" or tail.endswith(("/answer", "/output")) else ()
+    stale = (409,) if method != "GET" or tail.endswith(("/answer", "/output", "/files")) else ()
     gone = (410,) if method == "GET" else ()
     return (400, 401, 403, 404, *stale, *gone, *body, *_ALWAYS)

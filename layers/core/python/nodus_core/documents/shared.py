@@ -15,6 +15,7 @@ TEAM = f"{PREFIX}.Team"
 STEPS = f"{PREFIX}.StepList"
 COMMAND = f"{PREFIX}.SandboxCommandView"
 COMMANDS = f"{PREFIX}.SandboxCommandList"
+FILES = f"{PREFIX}.SandboxFileList"
 LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
@@ -248,6 +249,39 @@ SHARED: dict[str, Schema] = {
             **_versioned("nodus.dev/v1", "SandboxCommandList"),
             "metadata": {"allOf": [{"$ref": LIST_META}], "description": "What every list has."},
             "items": {"type": "array", "items": {"$ref": COMMAND}, "description": "The commands."},
+        },
+        "items",
+    ),
+    FILES: _fields(
+        "A page of a folder in a sandbox, by name.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxFileList"),
+            "metadata": {"allOf": [{"$ref": LIST_META}], "description": "What every list has."},
+            "items": {
+                "type": "array",
+                "description": "What stands in the folder.",
+                "items": _fields(
+                    "A file, a folder, a link or something else.",
+                    {
+                        "name": text("Its name."),
+                        "nameIsNotText": {
+                            "type": "boolean",
+                            "description": "Its name is no UTF-8, and shown with U+FFFD: only commands can reach it.",
+                        },
+                        "type": text("What it is.", enum=["File", "Folder", "Link", "Other"]),
+                        "size": whole("Bytes."),
+                        "mode": text("Permission bits, in octal digits."),
+                        "modifiedAt": moment("When it was written last."),
+                        "target": text("Of a link: where it leads."),
+                        "etag": text("Of a file: its version."),
+                    },
+                    "name",
+                    "type",
+                    "size",
+                    "mode",
+                    "modifiedAt",
+                ),
+            },
         },
         "items",
     ),

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from nodus_core.journal import keys
 from nodus_core.journal.accounts import Accounts
+from nodus_core.journal.asks import Asks
 from nodus_core.journal.batches import Batches, visible
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
@@ -38,7 +39,7 @@ from nodus_core.kernel.objects import (
     Run,
     Turn,
 )
-from nodus_core.kernel.sandboxes import Command, Sandbox
+from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox
 from nodus_core.kernel.tasks import Observation, Task
 from nodus_core.kernel.times import stamp
 
@@ -79,6 +80,7 @@ class Journal:
         self.steps = Steps(writer)
         self.resolutions = Resolutions(writer)
         self.sandboxes = Sandboxes(writer)
+        self.asks = Asks(writer)
         self.coolings = Coolings(writer)
         self.loose_values = LooseValues(writer)
         self.accounts = Accounts(writer)
@@ -211,6 +213,18 @@ class Journal:
         for start in range(0, len(names), 100):
             wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
             yield from (from_row(Command, row) for row in self.store.get(wanted) if row is not None)
+
+    def asks_of(self, sandbox: str) -> list[Ask]:
+        """What stands in a sandbox's places for asks, answered or not, those whose time is over among them."""
+        return [from_row(Ask, row) for row in self._rows(keys.ask_partition(sandbox), keys.ASKS)]
+
+    def heard(self, sandbox: str, place: int) -> tuple[Sandbox | None, AskAnswer | None]:
+        """A sandbox, and the answer in one of its places, in one read; each row is as it is now."""
+        head, answer = self.store.get([keys.sandbox_key(sandbox), keys.ask_answer_key(sandbox, place)])
+        return (
+            None if head is None else from_row(Sandbox, head),
+            None if answer is None else from_row(AskAnswer, answer),
+        )
 
     # --- models ---
 

@@ -106,9 +106,14 @@ def open_partition(sandbox: str) -> str:
     return f"open#{sandbox}"
 
 
-def sandbox_partitions(sandbox: str) -> tuple[str, str]:
+def ask_partition(sandbox: str) -> str:
+    """Where the asks to a sandbox stand, and the answers to them."""
+    return f"ask#{sandbox}"
+
+
+def sandbox_partitions(sandbox: str) -> tuple[str, str, str]:
     """All that a sandbox has."""
-    return open_partition(sandbox), sandbox_partition(sandbox)
+    return ask_partition(sandbox), open_partition(sandbox), sandbox_partition(sandbox)
 
 
 def sandbox_key(sandbox: str) -> Key:
@@ -122,6 +127,18 @@ def command_key(sandbox: str, command: str) -> Key:
 def open_command_key(sandbox: str, command: str) -> Key:
     """The mark of a command that may not have ended yet: what is open is found without reading what has ended."""
     return Key(open_partition(sandbox), command)
+
+
+ASKS = "q#"
+"""Beginning of the sort keys of asks; those of answers are other ones, for asks are read without them."""
+
+
+def ask_key(sandbox: str, place: int) -> Key:
+    return Key(ask_partition(sandbox), f"{ASKS}{place:02d}")
+
+
+def ask_answer_key(sandbox: str, place: int) -> Key:
+    return Key(ask_partition(sandbox), f"a#{place:02d}")
 
 
 def receipt_key(key: str) -> Key:

@@ -18,6 +18,7 @@ _PREPARATION = re.compile(rf"^({SANDBOX}|{SETUP})\d*$")
 _CALL = re.compile(r"^r(\d+)t(\d+)$")
 _ROUND = re.compile(r"^r(\d+)$")
 _SANDBOX_ID = re.compile(r"(.+)-s([1-9][0-9]{0,8})")
+_ASK = re.compile(r"ask-([0-9]{2})-[0-9a-f]{32}")
 
 
 def digest(text: str) -> str:
@@ -83,6 +84,21 @@ def persons_command(micros: int, digest_: str) -> str:
 
 def is_persons_command(command: str) -> bool:
     return command.startswith(PERSONS)
+
+
+ASK = "ask-"
+"""How ids of asks begin; no command's does."""
+
+
+def ask_id(place: int, digest_: str) -> str:
+    """Id of an ask: it tells in which of its sandbox's places it stands."""
+    return f"{ASK}{place:02d}-{digest_[:32]}"
+
+
+def ask_place(ask: str) -> int | None:
+    """The place of an ask; None for what is no ask's id."""
+    match = _ASK.fullmatch(ask)
+    return int(match.group(1)) if match else None
 
 
 def execution_name(line: str, generation: int) -> str:

@@ -62,3 +62,30 @@ class Command:
     told: Text | None = None
     cancel: bool = False
     wake: bool = False
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to a running daemon that leaves nothing in the history (decision 21).
+
+    It stands in one of a sandbox's few places, which is free again from `ends_at` on. `request` is JSON; `key` is the
+    same for a question that is asked again: what changes something is then done once. `answered`: its answer stands
+    beside it.
+    """
+
+    sandbox: str
+    place: int
+    id: str
+    kind: str
+    request: str
+    ends_at: datetime
+    key: str = ""
+    answered: bool = False
+
+
+@dataclass(frozen=True)
+class AskAnswer:
+    """What a daemon has said to an ask: its JSON, as it came."""
+
+    id: str
+    result: str

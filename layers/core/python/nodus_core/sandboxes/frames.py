@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from nodus_core.kernel.sandboxes import Command
+from nodus_core.kernel.sandboxes import Ask, Command
 
 MOST_PULLED_BYTES = 4 * 1024 * 1024
 """Bytes that the commands of one pull take in the answer of Lambda, which has at most 6 MB."""
@@ -18,6 +18,11 @@ _ENVELOPE_BYTES = 1024
 def command_frame(command: Command, request: Any) -> dict[str, Any]:
     """A command as the daemon takes it; `request` is its parsed JSON."""
     return {"id": command.id, "digest": command.digest, "kind": command.kind, "request": request}
+
+
+def ask_frame(ask: Ask) -> dict[str, Any]:
+    """An ask as the daemon takes it."""
+    return {"id": ask.id, "key": ask.key, "kind": ask.kind, "request": json.loads(ask.request)}
 
 
 def answer_size(request: str) -> int:

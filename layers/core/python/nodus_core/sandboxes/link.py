@@ -14,12 +14,15 @@ from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
-from nodus_core.kernel.ids import digest, is_persons_command
-from nodus_core.kernel.sandboxes import Command, Sandbox
+from nodus_core.kernel.ids import ask_place, digest, is_persons_command
+from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
-from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, answer_size
+from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES, answer_size
 from nodus_core.sandboxes.outcome import figures, outcome, output_of
+
+MOST_ANSWER_BYTES = 256 * 1024
+"""Bytes of the answer to an ask, which stands in a row."""
 
 MOST_PROBLEM = 1000
 """Characters of what is said of a command that cannot be handed over."""
@@ -35,7 +38,7 @@ UNGUARDED = (
 
 @dataclass(frozen=True)
 class Pulled:
-    """What a daemon is to do: new commands with their requests' JSON, commands to end, and whether to stop.
+    """What a daemon is to do: new commands with their requests' JSON, commands to end, asks, and whether to stop.
 
     `more`: something is left that did not fit into this answer.
     """
@@ -44,6 +47,7 @@ class Pulled:
     cancel: tuple[str, ...]
     stop: bool
     more: bool = False
+    asks: tuple[Ask, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,15 +114,15 @@ class Link:
     def pull(self, sandbox: Sandbox, boot: str, have: Collection[str] = ()) -> Pulled:
         """Claims what is pending for this boot; what it claimed and has not finished is given again.
 
-        `have` are the commands that the daemon works on: they are not given again. What would make the answer
-        too large is left for the next pull.
+        `have` are the commands and asks that the daemon works on: they are not given again. What would make the
+        answer too large is left for the next pull.
         """
         if sandbox.state not in ALIVE_SANDBOXES:
             return Pulled((), (), stop=True)
+        asks, room, more = self._asks(sandbox, have)
         commands = self._open(sandbox)
         cancel = tuple(command.id for command in commands if command.cancel)
         given: list[tuple[Command, str]] = []
-        room = MOST_PULLED_BYTES
         for command in commands:
             if command.id in have or (command.state is CommandState.CLAIMED and command.boot != boot):
                 continue
@@ -127,10 +131,25 @@ class Link:
                 continue
             room -= answer_size(request)
             if room < 0:
-                return Pulled(tuple(given), cancel, stop=False, more=True)
+                return Pulled(tuple(given), cancel, stop=False, more=True, asks=asks)
             if command.state is CommandState.CLAIMED or self._claim(command, boot):
                 given.append((command, request))
-        return Pulled(tuple(given), cancel, stop=False)
+        return Pulled(tuple(given), cancel, stop=False, more=more, asks=asks)
+
+    def answered(self, sandbox: Sandbox, ask: str, result: str) -> None:
+        """Keeps the answer to an ask for whoever waits for it; nobody may wait any more, which is fine.
+
+        Raises `Refusal` `BadRequest` for one that is too long.
+        """
+        place, said = ask_place(ask), result.encode(errors="replace")
+        if len(said) > MOST_ANSWER_BYTES:
+            raise Refusal("BadRequest", f"an answer has at most {MOST_ANSWER_BYTES} bytes")
+        if place is not None:
+            answer = AskAnswer(ask, said.decode())
+            try:
+                self.journal.asks.answer(sandbox.id, place, answer, self.clock.now())
+            except ConditionFailed:
+                return  # it was taken back, or is answered already
 
     def done(self, sandbox: Sandbox, boot: str, command: str, result: str) -> None:
         """Keeps a command's first result; another one later is heard and changes nothing.
@@ -156,6 +175,21 @@ class Link:
             self.journal.sandboxes.attach(sandbox.id, connection)
         except ConditionFailed:
             raise _gone(sandbox.id) from None
+
+    def _asks(self, sandbox: Sandbox, have: Collection[str]) -> tuple[tuple[Ask, ...], int, bool]:
+        """What is asked and not answered, the room that is left for commands, and whether an ask had none."""
+        now, room, left = self.clock.now(), MOST_PULLED_BYTES, False
+        found: list[Ask] = []
+        for ask in self.journal.asks_of(sandbox.id):
+            if ask.answered or ask.ends_at < now or ask.id in have:
+                continue
+            size = answer_size(ask.request)
+            if size > room - MOST_REQUEST_BYTES:
+                left = True
+                continue
+            found.append(ask)
+            room -= size
+        return tuple(found), room, left
 
     def _open(self, sandbox: Sandbox) -> list[Command]:
         """Commands that have not ended; the marks of those that have ended without the daemon are taken away."""

@@ -17,6 +17,9 @@ from nodus_core.sandboxes.link import Link
 Behaviour = Callable[[str, dict[str, Any]], dict[str, Any]]
 """kind and request of a command in, the result's fields out; `RUNNING` for one that runs until it is cancelled."""
 
+Answers = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+"""kind and request of an ask in, the answer out; None: the daemon says nothing."""
+
 RUNNING: dict[str, Any] = {"state": "running"}
 
 
@@ -40,6 +43,9 @@ class ScriptedSandboxes:
         self._behaviour = behaviour
         self.daemons: dict[str, Daemon] = {}
         self.effects: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.answers: Answers = lambda kind, request: failed("invalid")
+        self.rings: list[str] = []
         self.link: Link | None = None
 
     # --- SandboxTasks ---
@@ -76,6 +82,7 @@ class ScriptedSandboxes:
     # --- Bell ---
 
     def ring(self, connection: str) -> bool:
+        self.rings.append(connection)
         return False
 
     # --- the daemons' own time ---
@@ -101,6 +108,12 @@ class ScriptedSandboxes:
         if pulled.stop:
             daemon.alive = False
             return
+        for ask in pulled.asks:
+            question = json.loads(ask.request)
+            self.asked.append((daemon.sandbox, ask.kind, question))
+            answer = self.answers(ask.kind, question)
+            if daemon.alive and answer is not None:
+                self.link.answered(sandbox, ask.id, json.dumps(answer))
         for command, request in pulled.commands:
             if command.id not in daemon.known:
                 self.effects.append((daemon.sandbox, command.id))
@@ -116,3 +129,8 @@ def exited(output: str = "", code: int = 0) -> dict[str, Any]:
     """The result of a command that ran to its end."""
     size = len(output.encode())
     return {"state": "exited", "exitCode": code, "output": output, "rawBytes": size, "droppedBytes": 0}
+
+
+def failed(reason: str, message: str = "no") -> dict[str, Any]:
+    """An answer or a result that says that nothing was done."""
+    return {"state": "failed", "reason": reason, "message": message}

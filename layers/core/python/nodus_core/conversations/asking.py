@@ -1,0 +1,152 @@
+"""Asking a running daemon something, and waiting for its answer (decision 21).
+
+place the ask ─► ring ─► look for its answer with a growing interval ─► take it
+                            └─ nothing in time: the ask is taken back
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from nodus_core.journal.asks import PLACES
+from nodus_core.journal.journal import Journal
+from nodus_core.journal.ports import Bell, Clock
+from nodus_core.kernel import ids
+from nodus_core.kernel.errors import ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.objects import SANDBOX
+from nodus_core.kernel.sandboxes import Ask, Sandbox
+from nodus_core.kernel.states import SandboxState
+
+WAIT_S = 10.0
+"""Seconds for which an answer is waited for, where a question says nothing else."""
+
+MOST_WAIT_S = 24.0
+"""API Gateway ends a call after 30 s."""
+
+FIRST_INTERVAL_S = 0.02
+LAST_INTERVAL_S = 0.25
+
+TRIES = 4
+"""How often a free place is looked for before the sandbox counts as too busy."""
+
+log = logging.getLogger(__name__)
+
+Answer = dict[str, Any]
+"""What a daemon answers: `state` is `exited`, `failed` (nothing has changed) or `lost`, with `reason` and `message`.
+
+It is the agent's word, whatever stands in it: whoever reads it checks each field.
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked (docs/protocols.md §2, *Asks*).
+
+    `key` is the same for a question that is asked again, so that what it changes is done once. `works`: asking it is
+    work in the sandbox, which then is not idle. `wait_s`: seconds for which the answer is waited for.
+    """
+
+    kind: str
+    request: dict[str, Any]
+    key: str = ""
+    works: bool = True
+    wait_s: float = WAIT_S
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The one use case of asks; it rings the daemon's bell itself."""
+
+    journal: Journal
+    bell: Bell
+    clock: Clock
+
+    def ask(self, name: str, machine: Sandbox, question: Question) -> Answer:
+        """The daemon's answer. `name` is what people call the sandbox, `machine` its row, just read.
+
+        Raises `Refusal`: `SandboxNotRunning` when the machine stops meanwhile, `TooManyRequests` when too many ask it
+        at the same time, `ServiceUnavailable` when it says nothing in time; it may then still do what was asked.
+        """
+        ask = self._place(name, machine, question)
+        self._ring(machine)
+        answer = self._wait(name, machine, ask)
+        self._let_go(ask)
+        if answer is None:
+            message = f"Sandbox {name!r} has not answered within {question.wait_s:.0f} s; ask again"
+            raise Refusal("ServiceUnavailable", message, kind=SANDBOX, name=name, retry_after=1)
+        return answer
+
+    def _place(self, name: str, machine: Sandbox, question: Question) -> Ask:
+        fresh = ids.digest(self.journal.writer.ids.fresh("ask"))
+        for attempt in range(TRIES):
+            now = self.clock.now()
+            taken = {each.place for each in self.journal.asks_of(machine.id) if each.ends_at >= now}
+            free = [place for place in range(PLACES) if place not in taken]
+            if not free:
+                break
+            place = free[(int(fresh[:8], 16) + attempt) % len(free)]
+            ask = Ask(
+                sandbox=machine.id,
+                place=place,
+                id=ids.ask_id(place, fresh),
+                kind=question.kind,
+                request=json.dumps(question.request, ensure_ascii=False, separators=(",", ":")),
+                ends_at=now + timedelta(seconds=question.wait_s),
+                key=question.key,
+            )
+            try:
+                self.journal.asks.place(ask, now, works=question.works)
+            except ConditionFailed as lost:
+                if 1 in lost.current:
+                    raise stands_still(name) from None
+                continue  # somebody else was quicker
+            return ask
+        message = f"Sandbox {name!r} is asked too much at the same time ({PLACES} questions wait); ask again"
+        raise Refusal("TooManyRequests", message, kind=SANDBOX, name=name, retry_after=1)
+
+    def _wait(self, name: str, machine: Sandbox, ask: Ask) -> Answer | None:
+        rung, interval = machine.connection, FIRST_INTERVAL_S
+        while True:
+            head, answer = self.journal.heard(ask.sandbox, ask.place)
+            if answer is not None and answer.id == ask.id:
+                return _fields(answer.result)
+            if head is None or head.state is not SandboxState.RUNNING:
+                self._let_go(ask)
+                raise stands_still(name)
+            if self.clock.now() >= ask.ends_at:
+                return None
+            if head.connection != rung:  # it may have pulled just before the ask was there
+                self._ring(head)
+                rung = head.connection
+            self.clock.sleep(interval)
+            interval = min(interval * 1.5, LAST_INTERVAL_S)
+
+    def _ring(self, machine: Sandbox) -> None:
+        """Asks the daemon to look now; a bell that is not heard only costs time."""
+        if machine.connection is not None:
+            try:
+                self.bell.ring(machine.connection)
+            except NodusError as error:
+                log.warning("the bell of sandbox %s was not rung: %s", machine.id, error)
+
+    def _let_go(self, ask: Ask) -> None:
+        try:
+            self.journal.asks.take(ask.sandbox, ask.place, ask.id)
+        except ConditionFailed:
+            return  # its time was over, and another one stands there
+
+
+def stands_still(name: str) -> Refusal:
+    """The refusal of what needs a machine that runs."""
+    message = f"Sandbox {name!r} does not run any more, and can be asked nothing"
+    return Refusal("SandboxNotRunning", message, kind=SANDBOX, name=name)
+
+
+def _fields(result: str) -> Answer:
+    try:
+        values = json.loads(result)
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
