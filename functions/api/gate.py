@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from nodus_core.access.door import Place
 from nodus_core.journal.access import AccessKey
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.kinds import API_VERSION
@@ -136,21 +137,41 @@ class Gate:
         `Retry-After` is said of those of its calls that are `repeatable`.
         """
 
-        path = (BASE if namespaced else BASE_PATH) + rule
+        door = self.service.door
+
+        def enter(key: AccessKey, project: str) -> Place:
+            return door.enter(key, project, permission)
+
+        def enter_organization(key: AccessKey, _: str) -> Place:
+            return door.enter_organization(key, permission)
+
+        if namespaced:
+            return self._behind(Rule(method, BASE + rule, permission), repeatable, enter)
+        return self._behind(Rule(method, BASE_PATH + rule, permission), repeatable, enter_organization)
+
+    def across(self, rule: str, permission: str) -> Callable[[Route], Route]:
+        """Registers a read through all projects that the key may use; nobody reaches it without the permission."""
+
+        def enter_projects(key: AccessKey, _: str) -> Place:
+            return self.service.door.enter_projects(key, permission)
+
+        return self._behind(Rule("GET", BASE_PATH + rule, permission), reads, enter_projects)
+
+    def _behind(
+        self, rule: Rule, repeatable: Judged, enter: Callable[[AccessKey, str], Place]
+    ) -> Callable[[Route], Route]:
+        """Registers a route that is called with the place that `enter` gives to a key and the path's project."""
 
         def register(route: Route) -> Route:
             def guarded(project: str = "", **names: str) -> Response[Any]:
                 call = self.call()
                 self._repeatable = repeatable(call)
-                key = self.caller(call)
-                if namespaced:
-                    place = self.service.door.enter(key, project, permission)
+                place = enter(self.caller(call), project)
+                if place.project:
                     self.facts["project"] = place.project
-                else:
-                    place = self.service.door.enter_organization(key, permission)
                 return route(place, call, **names)
 
-            self._add(Rule(method, path, permission), guarded)
+            self._add(rule, guarded)
             return route
 
         return register

@@ -18,6 +18,9 @@ from nodus.errors import ConditionMissedError, NodusError, NotFoundError
 if TYPE_CHECKING:
     from nodus._client import AnyClient
 
+ALL_PROJECTS = ""
+"""In the place of a project's name, for lists only: all projects that the key may use."""
+
 
 class ReadingFlows:
     """The objects of one kind, as far as nothing is changed."""
@@ -36,7 +39,7 @@ class ReadingFlows:
                 f"{name!r} cannot be the name of an object: give its metadata.name", reason="Invalid"
             )
         tail = "/".join(quote(part, safe="") for part in parts)
-        if not self.kind.namespaced:
+        if not self.kind.namespaced or self._client.project == ALL_PROJECTS:
             return f"/apis/{API_VERSION}/{tail}"
         return f"/apis/{API_VERSION}/namespaces/{quote(self._client.project, safe='')}/{tail}"
 

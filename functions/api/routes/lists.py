@@ -31,6 +31,8 @@ def list_objects(service: Service, place: Place, call: Call, kind: str) -> Respo
     """A page of a kind's objects, or a window of what changes among them."""
     call.only("limit", "continue", *SELECTORS, *WATCH)
     if call.flag("watch"):
+        if BY_NAME[kind].namespaced and not place.project:
+            raise bad("a watch tells of one project: watch below namespaces/PROJECT (kubectl -n PROJECT)")
         return _window(service, place, call, kind)
     page = service.listing.page(place, kind, call.limit(), call.query.get("continue"), selection(call))
     metadata = {"resourceVersion": page.version}

@@ -42,6 +42,12 @@ def _add_reads(gate: Gate, kind: Kind) -> None:
     def list_all(place: Place, call: Call) -> Response[Any]:
         return list_objects(service, place, call, kind.name)
 
+    if kind.namespaced:
+
+        @gate.across(rule, may_read)
+        def list_everywhere(place: Place, call: Call) -> Response[Any]:
+            return list_objects(service, place, call, kind.name)
+
     @behind("GET", f"{rule}/<name>", may_read)
     def get(place: Place, call: Call, name: str) -> Response[Any]:
         call.only("resourceVersion")  # what is read is never older than any version

@@ -46,6 +46,53 @@ def pages(rest: Rest, plural: str, limit: int, **query: str) -> tuple[list[str],
         more = {"continue": page["metadata"]["continue"]}
 
 
+def everywhere(rest: Rest, limit: int, key: str | None = None, **query: str) -> list[tuple[str, str]]:
+    """Projects and names of all agents that a key finds without naming a project."""
+    found: list[tuple[str, str]] = []
+    more: dict[str, str] = {}
+    while True:
+        page = rest.get(
+            "/apis/nodus.dev/v1/agents", key=key, query={"limit": str(limit), **query, **more}
+        ).json
+        assert len(page["items"]) <= limit
+        found += [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in page["items"]]
+        if "continue" not in page["metadata"]:
+            return found
+        more = {"continue": page["metadata"]["continue"]}
+
+
+@pytest.mark.req("NODQ-71", "NOD-004")
+def test_a_list_through_all_projects_shows_those_of_the_key_and_no_other(rest: Rest) -> None:
+    """As `kubectl get -A` asks; the templates' project and other organizations are not among them."""
+    rest.directory.create_project("acme", "empty")
+    rest.directory.create_organization("other")
+    rest.directory.create_project("other", "web")
+    foreign = rest.new_key(org="other")
+    rest.post("agents", manifest("Agent", "spy", {}), key=foreign)
+    wanted = [(project, name) for project in ("lab", "web") for name in ("a", "b", "c")]
+    for project, name in wanted:
+        assert rest.post("agents", manifest("Agent", name, {}), project=project).code == 201
+    for limit in (1, 2, 4, 500):
+        assert everywhere(rest, limit) == wanted
+    assert everywhere(rest, 2, fieldSelector="metadata.name=b") == [("lab", "b"), ("web", "b")]
+    of_web = rest.new_key(projects=("web",))
+    assert everywhere(rest, 2, of_web) == wanted[3:]
+    assert everywhere(rest, 2, foreign) == [("web", "spy")]
+
+
+def test_what_a_list_through_all_projects_refuses(rest: Rest) -> None:
+    path = "/apis/nodus.dev/v1/agents"
+    assert rest.get(path, key=rest.new_key(permissions=("agentruns:read",))).code == 403
+    watched = rest.get(path, query={"watch": "true", "resourceVersion": "1"})
+    assert (watched.code, watched.json["reason"]) == (400, "BadRequest")
+    assert "namespaces/PROJECT" in watched.json["message"]
+    assert rest.post(path, manifest("Agent", "a", {})).code == 405
+    create(rest, "a")
+    create(rest, "b")
+    token = rest.get(path, query={"limit": "1"}).json["metadata"]["continue"]
+    assert rest.get("agents", query={"continue": token}).code == 400, "it is of another list"
+
+
 @pytest.mark.req("NODQ-71")
 def test_pages_neither_repeat_nor_skip_while_others_create_and_delete(rest: Rest) -> None:
     rest.agent()

@@ -204,7 +204,8 @@ class FakeServer:
             match[4],
         )
         kind = _kinds.find(plural)
-        if kind is None or kind.namespaced is not bool(match[1]):
+        everywhere = not match[1] and name is None and seen.method == "GET"
+        if kind is None or (kind.namespaced is not bool(match[1]) and not everywhere):
             raise Refusal(404, "NotFound", f"no such path {seen.path}")
         if name is None:
             return (
@@ -219,7 +220,11 @@ class FakeServer:
     def _list(self, seen: Seen, project: str, plural: str) -> Answer:
         if seen.query.get("watch") == "true":
             return self._watched(seen, project, plural)
-        items = [thing for key, thing in sorted(self.objects.items()) if key[:2] == (project, plural)]
+        items = [
+            thing
+            for key, thing in sorted(self.objects.items())
+            if key[1] == plural and project in (key[0], ORGANIZATION)
+        ]
         shown = [self._shown(item) for item in items if _selected(item, seen.query)]
         return self._page(seen, KINDS[plural] + "List", shown, _tables(seen, plural))
 

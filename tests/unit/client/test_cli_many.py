@@ -61,7 +61,7 @@ def test_get_of_several_kinds(three: Cli) -> None:
 
 
 def test_get_of_every_project(three: Cli) -> None:
-    assert three("get", "agents", "-A").err == "No agents in any project.\n", "no project is known yet"
+    assert three("get", "budgets", "-A").err == "No budgets in any project.\n"
     for project in ("default", "web"):
         three("create", "project", project)
     three("create", "agent", "there", "--system", "x", "-p", "web")

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from nodus._kinds import Kind
+from nodus._reading import ALL_PROJECTS
 from nodus._resources import Resource
-from nodus.cli import completing, failures, formats, picking, printing, sorting, text
+from nodus.cli import completing, failures, formats, printing, sorting, text
 from nodus.cli.failures import usage
 from nodus.cli.kinds import kind_of, kinds_of, targets_of
 from nodus.cli.selection import Choice, Subject, field_option, filename_option, label_option
@@ -95,26 +96,16 @@ def _lists(
     session: Session, choice: Choice, output: formats.Format, sort_by: sorting.Key | None
 ) -> list[tuple[Kind, list[dict[str, Any]]]]:
     """The objects of each kind that is listed, in the order that is asked for."""
-    projects = _projects(session) if output.projects else [None]
+    project = ALL_PROJECTS if output.projects else None
 
     def listed(kind: Kind) -> list[dict[str, Any]]:
-        return [
-            thing.to_dict()
-            for project in (projects if kind.namespaced else [None])
-            for thing in _readable(session, kind, project, output, whole=sort_by is not None).list(
-                label_selector=choice.labels, field_selector=choice.fields
-            )
-        ]
+        things = _readable(session, kind, project, output, whole=sort_by is not None).list(
+            label_selector=choice.labels, field_selector=choice.fields
+        )
+        return [thing.to_dict() for thing in things]
 
     lists = [(kind, listed(kind)) for kind in kinds_of(choice.words[0])]
     return [(kind, sort_by.sorted(things) if sort_by else things) for kind, things in lists]
-
-
-def _projects(session: Session) -> list[str | None]:
-    """The names of all projects that the organization has."""
-    return [
-        str(picking.pick(project.to_dict(), "metadata.name")) for project in session.client.projects.list()
-    ]
 
 
 def _readable(

@@ -136,6 +136,13 @@ class Door:
             raise Refusal("Forbidden", message)
         return Place(key.org, "", key.name, grant)
 
+    def enter_projects(self, key: AccessKey, permission: str) -> Place:
+        """The place of a list through all projects of the key; its grant says which those are.
+
+        Raises `Refusal` `Forbidden` when the key lacks the permission.
+        """
+        return Place(key.org, "", key.name, self._granted(key, permission))
+
     def _granted(self, key: AccessKey, permission: str) -> Grant:
         if not allows(key.permissions, permission):
             raise Refusal("Forbidden", f"the key lacks the permission {permission}")

@@ -128,7 +128,8 @@ _VERBS = {
     "patch": "patch",
     "delete": "delete",
 }
-_READING = (LIMIT, CONTINUE, FIELDS, LABELS, WATCH, POSITION, WINDOW, BOOKMARKS)
+_LISTING = (LIMIT, CONTINUE, FIELDS, LABELS)
+_READING = (*_LISTING, WATCH, POSITION, WINDOW, BOOKMARKS)
 _WRITING = (DRY_RUN, MANAGER, VALIDATION)
 _OF_BODIES = (413, 415, 422)
 _ALWAYS = (429, 500, 503)
@@ -153,6 +154,8 @@ def of_kind(kind: Kind) -> Iterator[Operation]:
     gone = {200: Answer("It is gone.", STATUS), 202: Answer("It is going.", own)}
     body, patch = {JSON: own}, {APPLY: own, MERGE: own}
     yield paths.call("GET", "", "list", f"List or watch {kind.plural}", {200: page}, _READING)
+    if kind.namespaced:
+        yield paths.everywhere(page)
     yield paths.call("GET", ONE, "get", f"Read {one}", {200: shown})
     yield paths.call("PUT", ONE, "put", f"Replace {one}", {200: shown}, _WRITING, body)
     yield paths.call(
@@ -280,6 +283,21 @@ class _Paths:
             parameters=(*common, *parameters),
             bodies=bodies or {},
             answers={**answers, **dict.fromkeys(_refused(method, tail), _REFUSAL)},
+        )
+
+    def everywhere(self, page: Answer) -> Operation:
+        """The list through all projects of the key."""
+        kind = self.kind
+        return Operation(
+            method="GET",
+            path=f"{BASE}/{kind.plural}",
+            id=f"list{kind.name}ForAllNamespaces",
+            summary=f"List {kind.plural} of all projects that the key may use",
+            action="list",
+            kind=kind.name,
+            plural=kind.plural,
+            parameters=(ORGANIZATION, *_LISTING),
+            answers={200: page, **dict.fromkeys(_refused("GET", ""), _REFUSAL)},
         )
 
 
