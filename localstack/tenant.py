@@ -76,7 +76,7 @@ def admin(cloud: Cloud, **request: Any) -> dict[str, Any]:
         ProcessError: it raised, or answered with an error.
     """
     client = boto3.client("lambda", **cloud.client_arguments())
-    name = cloud.output("AdminFunctionName")
+    name, body = cloud.output("AdminFunctionName"), dict[str, Any]()
     for _ in range(TRIES):
         answer = client.invoke(FunctionName=name, Payload=json.dumps(request).encode())
         body = json.load(answer["Payload"]) or {}

@@ -135,7 +135,7 @@ class Service:
             batches=Batches(admission),
             control=control,
             sandboxes=sandboxes,
-            commands=SandboxCommands(shelf, kicks),
+            commands=SandboxCommands(shelf, kicks, asking),
             asking=asking,
             files=SandboxFiles(MachinesSeen(shelf), asking),
             messages=Messages(shelf, kicks),

@@ -11,3 +11,4 @@ class Environment(BaseModel):
     stage: str = Field(alias="NODUS_STAGE", min_length=1)
     table: str = Field(alias="NODUS_TABLE", min_length=1)
     payloads: str = Field(alias="NODUS_PAYLOADS", min_length=1)
+    secrets: str = Field(alias="NODUS_SECRETS", min_length=1)

@@ -114,8 +114,8 @@ def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
         raise Refusal("BadRequest", f"what a daemon says of itself has at most {MOST_ABOUT} characters")
     own = said.isolation
     greeting = Greeting(said.boot, said.tokenHash, own.isolated, own.guard, own.optIn, about)
-    link.hello(sandbox, greeting, said.enrolCode)
-    return to_json({"state": "running"})
+    secrets = link.hello(sandbox, greeting, said.enrolCode)
+    return to_json({"state": "running", **({"secrets": dict(secrets)} if secrets else {})})
 
 
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:

@@ -105,9 +105,7 @@ class Functions(Construct):
         ring_bells(line, self._around.link_api)
         run_sandboxes(line, sandboxes)
         read_providers(line, state.providers)
-        read_secrets(line, self._secrets_arn())
-        if self._settings.secrets_key != ACCOUNTS_KEY:
-            use_secrets_key(line, self._settings.secrets_key)
+        self._read_secrets(line)
         return line
 
     def _api(self) -> NodusFunction:
@@ -138,10 +136,16 @@ class Functions(Construct):
 
     def _link(self) -> NodusFunction:
         size = Size(timeout_s=15, memory_mb=512, warm=self._settings.warm)
-        link = self._add("link", size, {**self._table(), **self._payloads()})
+        link = self._add("link", size, {**self._table(), **self._payloads(), **self._secrets()})
         use_journal(link, self._around.state.journal)
         use_payloads(link, self._around.state.payloads_arn)
+        self._read_secrets(link)
         return link
+
+    def _read_secrets(self, function: NodusFunction) -> None:
+        read_secrets(function, self._secrets_arn())
+        if self._settings.secrets_key != ACCOUNTS_KEY:
+            use_secrets_key(function, self._settings.secrets_key)
 
     def _reactor(self) -> NodusFunction:
         environment = {

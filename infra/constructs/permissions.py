@@ -109,7 +109,7 @@ def write_secrets(function: NodusFunction, secrets_arn: str) -> None:
 
 
 def read_secrets(function: NodusFunction, secrets_arn: str) -> None:
-    """Values of projects' Secrets, for the calls that are made with them."""
+    """Values of projects' Secrets: for calls that are made with them, and for sandboxes that come up."""
     function.allow("secretsmanager:GetSecretValue", on=[secrets_arn], because=_SECRETS)
 
 

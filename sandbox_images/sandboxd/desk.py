@@ -11,6 +11,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, SpawnError, StopReason
 from sandboxd.files import FileDesk
 from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError
+from sandboxd.redaction import NOTHING, Redactor
 from sandboxd.requests import Command, ExecRequest, InvalidRequestError
 from sandboxd.results import Result, exec_result, failed_result, lost_result
 
@@ -66,6 +67,12 @@ class CommandDesk:
         self._file_slots = asyncio.Semaphore(MAX_FILE_REQUESTS)
         self._taken: dict[str, _Taken] = {}
         self._stopping = False
+        self._secrets: Mapping[str, str] = {}
+        self._redactor = NOTHING
+
+    def take_secrets(self, values: Mapping[str, str]) -> None:
+        """Sets variables of all commands from now on, whose values are taken out of every outcome (NOD-455)."""
+        self._secrets, self._redactor = values, Redactor(values.values())
 
     def submit(self, command: Command, *, cancelled: bool = False) -> "asyncio.Task[Result]":
         """Takes a command. The same id gives the same outcome, also across lives of the daemon.
@@ -173,7 +180,7 @@ class CommandDesk:
         elif isinstance(request, ExecRequest):
             result = await self._execute(request, taken)
         else:
-            result = await self._files.run(request)
+            result = await self._files.run(request, self._redactor)
         self._record(command, result)
         return result
 
@@ -181,9 +188,10 @@ class CommandDesk:
         spec = ExecSpec(
             argv=(self._shell, "-c", request.command),
             cwd=request.cwd,
-            env={**self._env, **request.env},
+            env={**self._env, **request.env, **self._secrets},
             start_to_end_s=request.start_to_end_s,
             grace_s=request.grace_s,
+            redactor=self._redactor,
         )
         try:
             taken.execution = self._host.start(spec)

@@ -13,6 +13,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.shaping import whole_characters
 from sandboxd.execcore.spec import ExecSpec, ExecState, Outcome, SpawnError
 from sandboxd.filework import MODULES
+from sandboxd.redaction import NOTHING, Redactor
 from sandboxd.requests import MAX_READ_BYTES, MkdirRequest, ReadRequest, WriteRequest
 from sandboxd.results import Result, failed_result, file_failure, file_result
 
@@ -54,12 +55,15 @@ class FileDesk:
         sources = [(name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
         self._argv = (interpreter, "-I", "-S", "-c", _LOADER, json.dumps(sources))
 
-    async def run(self, request: FileRequest) -> Result:
-        """Does the request of a command and tells its result; refusals are results too."""
+    async def run(self, request: FileRequest, redactor: Redactor = NOTHING) -> Result:
+        """Does the request of a command and tells its result; refusals are results too.
+
+        `redactor` is for what a file says.
+        """
         match request:
             case ReadRequest(path, offset, limit):
                 header = {"kind": "read_file", "path": path, "offset": offset, "limit": limit}
-                shape: Shape = lambda fields, data: _read_fields(request, fields, data)  # noqa: E731
+                shape: Shape = lambda fields, data: _read_fields(request, fields, data, redactor)  # noqa: E731
                 return await self.work(header, changes=False, shape=shape)
             case WriteRequest(path, content, mode, create_dirs):
                 header = {"kind": "write_file", "path": path, "mode": mode, "createDirs": create_dirs}
@@ -133,12 +137,14 @@ def _no_answer(outcome: Outcome, *, changes: bool) -> Result:
     return file_failure(outcome, ExecState.LOST if changes else ExecState.FAILED, reason, message)
 
 
-def _read_fields(request: ReadRequest, fields: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _read_fields(
+    request: ReadRequest, fields: dict[str, Any], data: bytes, redactor: Redactor
+) -> dict[str, Any]:
     """Text ends with a whole character where there is more to read: the next offset is `offset + rawBytes`."""
     more = bool(fields.get("more"))
     shown = whole_characters(data) if more else data
     return {
-        "content": shown.decode("utf-8", "replace"),
+        "content": redactor.page(shown).decode("utf-8", "replace"),
         "size": fields.get("size", request.offset + len(data)),
         "rawBytes": len(shown),
         "truncated": more or len(shown) < len(data),

@@ -54,7 +54,7 @@ class Link:
         """Says hello, then pulls until it is cancelled or the control plane closes the link."""
         bell: asyncio.Task[None] | None = None
         try:
-            await self._http.hello(enrol_code, about)
+            self._desk.take_secrets(await self._http.hello(enrol_code, about))
             logger.info("hello accepted")
             bell = asyncio.create_task(self._bell.run())
             await self._pull_for_ever()

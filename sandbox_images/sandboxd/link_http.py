@@ -83,8 +83,8 @@ class LinkHttp:
         self._url = f"{base}/sandboxes/{sandbox_id}/"
         self._identity = identity
 
-    async def hello(self, enrol_code: str | None, about: Mapping[str, Any]) -> None:
-        """Binds this daemon's token to the sandbox.
+    async def hello(self, enrol_code: str | None, about: Mapping[str, Any]) -> dict[str, str]:
+        """Binds this daemon's token to the sandbox; returns the values of its secret variables by name.
 
         Raises:
             LinkClosedError: the sandbox does not take this daemon.
@@ -92,7 +92,8 @@ class LinkHttp:
         body = {"boot": self._identity.boot, "tokenHash": self._identity.token_hash, **about}
         if enrol_code is not None:
             body["enrolCode"] = enrol_code
-        await self._call("hello", body)
+        secrets = (await self._call("hello", body)).get("secrets")
+        return {str(name): str(value) for name, value in secrets.items()} if isinstance(secrets, dict) else {}
 
     async def pull(self, have: Sequence[str] = ()) -> Pulled:
         """Claims what is pending, and hears of cancellations.

@@ -6,6 +6,7 @@ from nodus_core.journal.journal import Journal
 from nodus_core.sandboxes.link import Link
 from nodus_core.testing.crash import Crash, CrashOnce
 from nodus_core.testing.memory_payloads import MemoryPayloads
+from nodus_core.testing.memory_vault import MemoryVault
 
 from tests.unit.conversations.test_asking import Machine
 
@@ -27,7 +28,9 @@ def test_a_crash_at_any_commit_leaves_nothing_that_stays() -> None:
         assert died.ask()["again"], point
     daemon = Machine()
     for point in ("answer-ask.before", "answer-ask.after"):
-        link = Link(Journal(daemon.store, daemon.ids, CrashOnce(point)), MemoryPayloads(), daemon.clock)
+        link = Link(
+            Journal(daemon.store, daemon.ids, CrashOnce(point)), MemoryPayloads(), daemon.clock, MemoryVault()
+        )
         daemon.link, daemon.answers = link, [{"state": "exited"}] * 2
 
         def dies(seconds: float) -> None:

@@ -37,7 +37,7 @@ ALLOWED = {
     | PAYLOADS
     | KEEP
     | {START, BELL, "s3:DeleteObject", DROP, "scheduler:CreateSchedule", "iam:PassRole"},
-    "link": JOURNAL | PAYLOADS,
+    "link": JOURNAL | PAYLOADS | {READ_VALUE},
     "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL
     | STREAM
@@ -183,14 +183,16 @@ def test_an_image_of_a_public_registry_needs_no_right_to_pull(other: Assembly) -
     }
 
 
-def test_values_of_secrets_are_read_by_the_line_alone_and_lie_three_levels_deep(assembly: Assembly) -> None:
+def test_values_of_secrets_are_read_by_line_and_link_alone_and_lie_three_levels_deep(
+    assembly: Assembly,
+) -> None:
     for name in ALLOWED:
         actions = [KEEP, {DROP}, {READ_VALUE}]
         found = [each for action in set().union(*actions) for each in with_action(assembly, name, action)]
         below = [str(each["Resource"]) for each in found if "Providers" not in str(each["Resource"])]
         assert all(":secret:nodus/*/*/*" in resource for resource in below)
     readers = {name for name in ALLOWED if with_action(assembly, name, READ_VALUE)}
-    assert readers == {"line"}
+    assert readers == {"line", "link"}
 
 
 @pytest.mark.req("NOD-465")
@@ -209,4 +211,8 @@ def test_values_of_secrets_are_encrypted_by_a_key_that_the_stack_names(
                 assert each["Resource"] == SECRETS_KEY
                 assert "secretsmanager." in str(each["Condition"]["StringEquals"]["kms:ViaService"])
         assert not any("kms:" in str(each["Action"]) for each in statements(assembly, name))
-    assert rights == {"api": {"kms:Decrypt", "kms:GenerateDataKey"}, "line": {"kms:Decrypt"}}
+    assert rights == {
+        "api": {"kms:Decrypt", "kms:GenerateDataKey"},
+        "line": {"kms:Decrypt"},
+        "link": {"kms:Decrypt"},
+    }

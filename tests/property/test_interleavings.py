@@ -129,7 +129,7 @@ def daemon(world: Turmoil) -> Callable[[Actor], None]:
     """The sandbox's daemon looks three times."""
 
     def act(actor: Actor) -> None:
-        world.sandboxes.link = Link(actor.journal, world.payloads, actor)
+        world.sandboxes.link = Link(actor.journal, world.payloads, actor, world.vault)
         for _ in range(3):
             world.sandboxes.turn()
             actor.sleep(1)

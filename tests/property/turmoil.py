@@ -89,7 +89,7 @@ class Turmoil(World):
         self.clock = TickingClock(self.sandboxes.turn)
         self.models = Models(Player(scenario))
         outside = Journal(self.store, self.ids)
-        self.sandboxes.link = Link(outside, self.payloads, self.clock)
+        self.sandboxes.link = Link(outside, self.payloads, self.clock, self.vault)
         self.kicks = Kicks(outside, self.executions, self.clock)
         self.known = [(LINE, 1)]
         self.kinds: set[str] = {"sandbox"} if scenario.is_deadly else set()

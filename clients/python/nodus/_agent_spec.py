@@ -8,6 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from nodus._egress import Egress
 from nodus._money import money
+from nodus._variables import Env, SecretFields, variables_spec
 
 Family = Literal["haiku", "sonnet", "opus", "fable"]
 Protocol = Literal["OpenAI", "Anthropic"]
@@ -42,6 +43,8 @@ class AgentSettings(TypedDict, total=False):
     setup: str | None
     network: Egress | None
     image: str | None
+    env: Env | None
+    secrets: SecretFields | None
 
 
 class ClaudeAccess(TypedDict, total=False):
@@ -142,6 +145,7 @@ def agent_spec(model: Mapping[str, Any], settings: AgentSettings) -> dict[str, A
             "setup": settings.get("setup"),
             "network": network.to_spec() if network else None,
             "image": settings.get("image"),
+            **variables_spec(settings.get("env"), settings.get("secrets")),
         }
     )
 

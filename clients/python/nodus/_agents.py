@@ -191,6 +191,8 @@ class ClaudeAgent(Agent):
         setup: shell command that runs once before the model starts.
         network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
         image: environment image of the sandbox.
+        env: environment variables of its commands, values by name.
+        secrets: variables that get a field of a project's Secret: ``{"DEPLOY_KEY": ("deploy", "token")}``.
 
     Raises:
         ValueError: arguments that exclude each other (NODQ-90).

@@ -14,6 +14,7 @@ from nodus._money import money
 from nodus._record import Record
 from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of
+from nodus._variables import Env, SecretFields, variables_spec
 from nodus._waiting import waiting
 from nodus.errors import OutputGoneError, OutputNotReadyError
 
@@ -28,6 +29,8 @@ class SandboxSettings(TypedDict, total=False):
     ttl: str | None
     network: Egress | None
     max_cost: str | Decimal | int | None
+    env: Env | None
+    secrets: SecretFields | None
 
 
 class SandboxFlows(Handle):
@@ -142,6 +145,8 @@ class Sandbox(SandboxFlows, Blocking):
             ttl: delete it after that time, such as ``"24h"``.
             network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
             max_cost: US dollars that it may spend on compute.
+            env: environment variables of its commands, values by name.
+            secrets: variables that get a field of a project's Secret: ``{"DEPLOY_KEY": ("deploy", "token")}``.
             project: its project; ``None``: the configured one.
             client: where to make it; ``None``: the configured server.
 
@@ -195,5 +200,6 @@ def _spec(settings: SandboxSettings) -> dict[str, Any]:
         "ttl": settings.get("ttl"),
         "network": network.to_spec() if network else None,
         "maxCostUSD": money(settings.get("max_cost")),
+        **variables_spec(settings.get("env"), settings.get("secrets")),
     }
     return {name: value for name, value in spec.items() if value is not None}

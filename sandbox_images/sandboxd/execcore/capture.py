@@ -7,6 +7,7 @@ import os
 import termios
 
 from sandboxd.execcore.spec import Captured
+from sandboxd.redaction import Stream
 
 _READ_BYTES = 256 * 1024
 
@@ -47,8 +48,9 @@ class PipeReader:
     holds the pipe neither blocks nor dies of SIGPIPE.
     """
 
-    def __init__(self, fd: int, kept: HeadTail) -> None:
+    def __init__(self, fd: int, kept: HeadTail, redacting: Stream) -> None:
         self._fd = fd
+        self._redacting = redacting
         self._kept: HeadTail | None = kept
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -63,6 +65,11 @@ class PipeReader:
         for _ in range(waiting[0] // _READ_BYTES + 2):  # one more than needed, to meet the end of file
             if self.ended.done() or not self._read_once():
                 return
+
+    def flush(self) -> None:
+        """Keeps what was held back in case it was the beginning of a secret."""
+        if self._kept is not None:
+            self._kept.feed(self._redacting.rest())
 
     def freeze(self) -> None:
         """Keeps and counts nothing from here on."""
@@ -86,5 +93,5 @@ class PipeReader:
             self.close()
             return False
         if self._kept is not None:
-            self._kept.feed(data)
+            self._kept.feed(self._redacting.feed(data))
         return True

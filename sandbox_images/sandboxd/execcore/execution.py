@@ -12,6 +12,7 @@ from sandboxd.execcore.oom import count_oom_kills, was_out_of_memory
 from sandboxd.execcore.reaper import Death
 from sandboxd.execcore.spec import Captured, ExecSpec, ExecState, Outcome, StopReason, Usage
 from sandboxd.execcore.tree import Tree
+from sandboxd.redaction import Stream
 
 _LINGER_S = 0.05
 """How long after the leader's death output is still waited for: what `> >(tee log)` prints comes after it."""
@@ -41,7 +42,7 @@ class Execution:
         self._death = death
         self._end_tree = end_tree
         self._kept = HeadTail(spec.head_bytes, spec.tail_bytes)
-        self.reader = PipeReader(output_fd, self._kept)
+        self.reader = PipeReader(output_fd, self._kept, Stream(spec.redactor))
         self._stop: asyncio.Future[StopReason] = asyncio.get_running_loop().create_future()
         self._oom_kills = count_oom_kills()
         self._started_at = datetime.now(UTC)
@@ -96,6 +97,7 @@ class Execution:
         )
 
     def _lost(self, reason: StopReason, message: str) -> Outcome:
+        self.reader.flush()
         captured = self._kept.captured()
         self.reader.freeze()
         return Outcome(
@@ -116,6 +118,7 @@ class Execution:
         self.reader.drain()
         if not self.reader.ended.done():
             await asyncio.wait({self.reader.ended}, timeout=_LINGER_S)
+        self.reader.flush()
         captured = self._kept.captured()
         self.reader.freeze()
         return captured, not self.reader.ended.done()

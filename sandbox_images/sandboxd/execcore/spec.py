@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from sandboxd.redaction import NOTHING, Redactor
+
 MARK_NAME = "SANDBOXD_EXEC"
 """Variable that every process of a command inherits; the tree kill finds strays by it."""
 
@@ -68,6 +70,7 @@ class ExecSpec:
         grace_s: seconds between the polite signal and force, at most `tree.MAX_GRACE_S`.
         stdin: bytes to read; None: /dev/null.
         head_bytes, tail_bytes: how much output is kept of either end.
+        redactor: what is taken out of the output before it is kept or counted.
     """
 
     argv: tuple[str, ...]
@@ -78,6 +81,7 @@ class ExecSpec:
     stdin: bytes | None = None
     head_bytes: int = DEFAULT_KEEP_BYTES
     tail_bytes: int = DEFAULT_KEEP_BYTES
+    redactor: Redactor = NOTHING
 
 
 @dataclass(frozen=True)

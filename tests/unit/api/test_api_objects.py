@@ -349,9 +349,9 @@ def test_an_agent_says_what_of_it_is_not_honoured_yet(rest: Rest) -> None:
 
     assert conditions() == {"Ready": ("True", "Accepted")}
     assert conditions(state="Stopped") == {"Ready": ("False", "Stopped")}
-    secrets = [{"name": "key", "env": "KEY", "key": "KEY"}]
-    assert conditions(secrets=secrets) == {"Ready": ("False", "NotAvailable")}
-    assert "spec.secrets" in rest.get("agents/hello-agent").json["status"]["conditions"][0]["message"]
+    source = {"git": {"repo": "octo/site"}}
+    assert conditions(source=source) == {"Ready": ("False", "NotAvailable")}
+    assert "spec.source" in rest.get("agents/hello-agent").json["status"]["conditions"][0]["message"]
     kept = conditions(continuity={"mode": "Snapshotted", "stateDir": "/workspace/state"})
     assert kept == {"Ready": ("True", "Accepted"), "ContinuityHonoured": ("False", "NotAvailable")}
 

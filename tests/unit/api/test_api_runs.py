@@ -147,7 +147,6 @@ NOT_YET_IN_A_RUN: list[tuple[dict[str, Any], str]] = [
 ]
 NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
     ({"source": {"git": {"repo": "o/r"}}}, "spec.source"),
-    ({"secrets": [{"name": "s", "env": "TOKEN", "key": "token"}]}, "spec.secrets"),
     ({"network": {"egress": {"policy": "Open"}}}, "spec.network.egress.policy"),
     (
         {"network": {"egress": {"policy": "AllowList", "allow": ["a.example.com"]}}},

@@ -166,7 +166,6 @@ def test_what_it_is_cannot_be_changed_and_what_cannot_be_honoured_is_refused() -
     for spec in (
         {"image": "python:3.12"},
         {"network": {"egress": {"policy": "Open"}}},
-        {"secrets": [{"name": "s", "env": "A", "key": "k"}]},
         {"continuity": {"mode": "Snapshotted", "stateDir": "/workspace/state"}},
     ):
         answer = rest.post("sandboxes", manifest("Sandbox", "other", spec))

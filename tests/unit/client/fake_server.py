@@ -63,7 +63,7 @@ FIELDS = {
     "Budget": ["limitUSD", "period", "action"],
     "Secret": ["data"],
     "AgentGroup": ["agent", "limits", "maxCostUSD", "sealed", "evaluation"],
-    "Sandbox": ["image", "resources", "idleTimeout", "ttl", "network", "maxCostUSD"],
+    "Sandbox": ["image", "resources", "idleTimeout", "ttl", "network", "maxCostUSD", "env", "secrets"],
     "Project": ["displayName"],
     "ApiKey": ["role", "permissions", "projects", "ttl"],
 }

@@ -33,6 +33,16 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("sandbox s --egress deny", "sandbox/s", "sandboxes", {"network": {"egress": {"policy": "Deny"}}}),
     (
+        "sandbox s --size performance --env MODE=a=b --secret KEY=deploy/token",
+        "sandbox/s",
+        "sandboxes",
+        {
+            "resources": {"cpu": "4", "memory": "8"},
+            "env": [{"name": "MODE", "value": "a=b"}],
+            "secrets": [{"name": "deploy", "env": "KEY", "key": "token"}],
+        },
+    ),
+    (
         "budget product-showcase --limit 5.00",
         "budget/product-showcase",
         "budgets",
@@ -89,6 +99,16 @@ def test_a_kind_is_made_from_options(
     assert (output.code, output.out, output.err) == (0, f"{target} created\n", "")
     [stored] = [thing["spec"] for (_, kind, _), thing in server.objects.items() if kind == plural]
     assert stored == spec
+
+
+def test_options_that_say_nothing_clear_are_refused_and_no_value_is_repeated(
+    cli: Cli, server: FakeServer
+) -> None:
+    assert "give it alone" in cli("create", "sandbox", "s", "--size", "Starter", "--cpu", "1").err
+    for option in (("--secret", "KEY=plum-9f31"), ("--env", "plum-9f31")):
+        output = cli("create", "sandbox", "s", *option)
+        assert (output.code, "takes NAME=" in output.err, "plum-9f31" in output.err) == (1, True, False)
+    assert server.asked("POST") == []
 
 
 def test_a_kind_of_the_organization_belongs_to_no_project(cli: Cli, server: FakeServer) -> None:

@@ -61,7 +61,7 @@ SIGNATURES = {
     "Client": "(*, server=None, token=None, org=None, project=None, context=None)",
 }
 SETTINGS = """system per_run_max_cost max_tool_calls max_parallel_agents max_tokens working_dir state_dir source
-    setup network image"""
+    setup network image env secrets"""
 
 
 def test_the_public_names() -> None:

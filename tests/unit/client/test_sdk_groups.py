@@ -165,6 +165,8 @@ def test_a_sandbox_as_it_is_created(play: Play) -> None:
             ttl="24h",
             network=nodus.Egress.allow(["github.com"]),
             max_cost="1.00",
+            env={"MODE": "ci"},
+            secrets={"DEPLOY_KEY": ("deploy", "token")},
         )
 
     sandbox = player.result(create)
@@ -175,6 +177,8 @@ def test_a_sandbox_as_it_is_created(play: Play) -> None:
         "ttl": "24h",
         "network": {"egress": {"policy": "AllowList", "allow": ["github.com"]}},
         "maxCostUSD": "1.00",
+        "env": [{"name": "MODE", "value": "ci"}],
+        "secrets": [{"name": "deploy", "env": "DEPLOY_KEY", "key": "token"}],
     }
     assert player.result(lambda client: sandbox.status).phase == "Pending"
     assert player.result(lambda client: sandbox.delete()) is None

@@ -20,6 +20,7 @@ from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 
 WHAT = Question("list", {"path": "/"})
 
@@ -30,7 +31,7 @@ class Machine:
     def __init__(self, crash: CrashOnce | None = None) -> None:
         self.store, self.clock, self.ids = MemoryStore(), FakeClock(), CountingIds()
         self.journal = Journal(self.store, self.ids)
-        self.link = Link(self.journal, MemoryPayloads(), self.clock)
+        self.link = Link(self.journal, MemoryPayloads(), self.clock, MemoryVault())
         self.row = Sandbox(
             "s", "conv", SandboxState.RUNNING, digest("c"), self.clock.now(), "image", connection="one"
         )

@@ -20,6 +20,7 @@ from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 
 from functions.link import bell, words
 from functions.link.handler import CODES
@@ -38,7 +39,7 @@ def link() -> Link:
         Put(stored(sandbox_key("s"), sandbox)),
     )
     store.commit(Transaction("prepare", rows), "prepare")
-    return Link(Journal(store, CountingIds()), MemoryPayloads(), clock)
+    return Link(Journal(store, CountingIds()), MemoryPayloads(), clock, MemoryVault())
 
 
 def call(verb: str, body: dict[str, Any], token: str = TOKEN, sandbox: str = "s") -> dict[str, Any]:

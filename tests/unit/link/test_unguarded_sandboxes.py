@@ -19,6 +19,7 @@ from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 
 from functions.link import words
 from functions.link.handler import CODES
@@ -37,7 +38,7 @@ def made(egress: str) -> tuple[Link, Journal]:
     rows = (Put(stored(conversation_key("conv"), head)), Put(stored(sandbox_key("s"), sandbox)))
     store.commit(Transaction("prepare", rows), "prepare")
     journal = Journal(store, CountingIds())
-    return Link(journal, MemoryPayloads(), clock), journal
+    return Link(journal, MemoryPayloads(), clock, MemoryVault()), journal
 
 
 def hello(link: Link, isolation: dict[str, Any], code: str = "code") -> int:

@@ -26,6 +26,7 @@ from nodus_core.sandboxes.tools import Misuse, Order, plan
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_sandbox import exited
 
 LENGTHS = pytest.mark.parametrize("length", [10, INLINE_LIMIT + 1], ids=["short", "long"])
@@ -38,7 +39,7 @@ class Desk:
     def __init__(self) -> None:
         store, self.clock, self.payloads = MemoryStore(), FakeClock(), MemoryPayloads()
         self.journal = Journal(store, CountingIds())
-        self.link = Link(self.journal, self.payloads, self.clock)
+        self.link = Link(self.journal, self.payloads, self.clock, MemoryVault())
         now = self.clock.now()
         key = ObjectKey("acme", "web", "AgentRun", "run")
         head = Conversation("conv", key, Inline("{}"), Line(1), now, Decimal(1))

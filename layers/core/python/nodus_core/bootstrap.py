@@ -110,7 +110,7 @@ class Core:
 
     @cached_property
     def link(self) -> Link:
-        return Link(self.journal, self.payloads, self.clock)
+        return Link(self.journal, self.payloads, self.clock, self.vault)
 
     @cached_property
     def reactions(self) -> Reactions:

@@ -9,6 +9,7 @@ from nodus.cli import changing
 from nodus.cli.changing import Report
 from nodus.cli.create.egress import egress_options, network
 from nodus.cli.create.making import given, make, money_option
+from nodus.cli.create.variables import variable_options, variables
 from nodus.cli.session import Command, Session, pass_session
 
 
@@ -34,6 +35,7 @@ from nodus.cli.session import Command, Session, pass_session
 @click.option("--image", metavar="IMAGE", help="Image of its sandboxes.")
 @click.option("--working-dir", metavar="PATH", help="Folder in which commands run.")
 @click.option("--setup", metavar="COMMAND", help="What is run first in a new sandbox.")
+@variable_options
 @egress_options
 @changing.change_options
 @pass_session
@@ -53,6 +55,8 @@ def agent(
     image: str | None,
     working_dir: str | None,
     setup: str | None,
+    env: tuple[str, ...],
+    secrets: tuple[str, ...],
     egress: str | None,
     allow: tuple[str, ...],
 ) -> None:
@@ -74,5 +78,6 @@ def agent(
         workingDir=working_dir,
         setup=setup,
         network=network(egress, allow),
+        **variables(env, secrets),
     )
     make(session, AGENT, name, spec, report)

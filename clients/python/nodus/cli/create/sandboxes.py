@@ -9,16 +9,31 @@ from nodus.cli import changing
 from nodus.cli.changing import Report
 from nodus.cli.create.egress import egress_options, network
 from nodus.cli.create.making import given, make, money_option
+from nodus.cli.create.variables import variable_options, variables
 from nodus.cli.session import Command, Session, pass_session
+
+SIZES = {
+    "Starter": {"cpu": "1", "memory": "2"},
+    "Standard": {"cpu": "2", "memory": "4"},
+    "Performance": {"cpu": "4", "memory": "8"},
+}
+"""Sizes in words (NODQ-62)."""
 
 
 @click.command("sandbox", cls=Command)
 @click.argument("name")
 @click.option("--image", metavar="IMAGE", help="What runs in it (default: nodus/agent-tools).")
+@click.option(
+    "--size",
+    type=click.Choice([*SIZES], case_sensitive=False),
+    metavar="|".join(SIZES),
+    help="Its size in a word, in place of --cpu and --memory.",
+)
 @click.option("--cpu", metavar="N", help="Processors.")
 @click.option("--memory", metavar="GIB", help="GiB of memory.")
 @click.option("--idle-timeout", metavar="DURATION", help="Stop it after so much idle time, such as 10m.")
 @click.option("--ttl", metavar="DURATION", help="Delete it after that time, such as 24h.")
+@variable_options
 @egress_options
 @money_option("--max-cost", "What it may cost.")
 @changing.change_options
@@ -28,10 +43,13 @@ def sandbox(
     name: str,
     *,
     image: str | None,
+    size: str | None,
     cpu: str | None,
     memory: str | None,
     idle_timeout: str | None,
     ttl: str | None,
+    env: tuple[str, ...],
+    secrets: tuple[str, ...],
     egress: str | None,
     allow: tuple[str, ...],
     max_cost: str | None,
@@ -41,8 +59,11 @@ def sandbox(
 
     \b
       nodus create sandbox dev --image nodus/agent-tools --cpu 1 --memory 2 --idle-timeout 10m --ttl 24h
+      nodus create sandbox dev --size Performance --secret DEPLOY_KEY=deploy/token
     """
-    resources = given(cpu=cpu, memory=memory)
+    if size and (cpu or memory):
+        raise click.UsageError("--size stands for --cpu and --memory: give it alone")
+    resources = SIZES[size] if size else given(cpu=cpu, memory=memory)
     spec = given(
         image=image,
         resources=resources or None,
@@ -50,5 +71,6 @@ def sandbox(
         ttl=ttl,
         network=network(egress, allow),
         maxCostUSD=max_cost,
+        **variables(env, secrets),
     )
     make(session, SANDBOX, name, spec, report)

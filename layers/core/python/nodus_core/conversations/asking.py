@@ -70,7 +70,7 @@ class Asking:
         at the same time, `ServiceUnavailable` when it says nothing in time; it may then still do what was asked.
         """
         ask = self._place(name, machine, question)
-        self._ring(machine)
+        self.ring(machine)
         answer = self._wait(name, machine, ask)
         self._let_go(ask)
         if answer is None:
@@ -118,12 +118,12 @@ class Asking:
             if self.clock.now() >= ask.ends_at:
                 return None
             if head.connection != rung:  # it may have pulled just before the ask was there
-                self._ring(head)
+                self.ring(head)
                 rung = head.connection
             self.clock.sleep(interval)
             interval = min(interval * 1.5, LAST_INTERVAL_S)
 
-    def _ring(self, machine: Sandbox) -> None:
+    def ring(self, machine: Sandbox) -> None:
         """Asks the daemon to look now; a bell that is not heard only costs time."""
         if machine.connection is not None:
             try:

@@ -52,7 +52,6 @@ def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
     wanting = {
         "spec.source": "source" in spec,
-        "spec.secrets": bool(spec.get("secrets")),
         "spec.network.egress.policy": pick(spec, "network.egress.policy") not in (None, "Deny"),
         "spec.image": spec.get("image") not in (None, DEFAULT_IMAGE),
     }

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.target import OwnKey, Wire
+from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
 
 
@@ -48,12 +49,19 @@ class Context:
     state_dir: str | None = None
     cpu: int = 1
     memory: int = 2048
+    secrets: tuple[SecretVariable, ...] = ()
 
     @property
     def machine(self) -> Machine:
         """The sandbox that the run gets."""
         return Machine(
-            self.image, self.cpu * CPU_UNITS, self.memory, self.egress, self.working_dir, dict(self.env)
+            self.image,
+            self.cpu * CPU_UNITS,
+            self.memory,
+            self.egress,
+            self.working_dir,
+            dict(self.env),
+            secrets=self.secrets,
         )
 
     def to_json(self) -> str:
@@ -66,6 +74,7 @@ class Context:
         values = json.loads(text)
         model = values.pop("model")
         known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
         known["allow"] = tuple(known.get("allow", ()))
         return cls(
             model=ModelChoice(

@@ -40,6 +40,7 @@ def new_sandbox(session: Session) -> Sandbox:
         created_at=session.ports.clock.now(),
         image=session.machine.image,
         egress=session.machine.egress,
+        secrets=session.machine.secrets,
     )
 
 

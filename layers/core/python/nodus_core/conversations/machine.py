@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE
 
 CPU_UNITS = 1024
@@ -23,6 +24,7 @@ class Machine:
     env: dict[str, str] = field(default_factory=dict[str, str])
     idle_s: float | None = None
     most_usd: str | None = None
+    secrets: tuple[SecretVariable, ...] = ()
 
     def to_json(self) -> str:
         """The text that is stored with the conversation of a Sandbox."""
@@ -32,4 +34,5 @@ class Machine:
     def from_json(cls, text: str) -> "Machine":
         """What `to_json` wrote; fields of later releases are ignored."""
         known = {key: item for key, item in json.loads(text).items() if key in cls.__dataclass_fields__}
+        known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
         return cls(**known)

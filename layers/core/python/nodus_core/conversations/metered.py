@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from nodus_core.billing import compute
 from nodus_core.billing.compute import Lacking
-from nodus_core.conversations import commands
+from nodus_core.conversations import commands, runs_sandboxes
 from nodus_core.conversations.resting import give_back
 from nodus_core.conversations.session import Session
 from nodus_core.journal.meters import moves
 from nodus_core.journal.store import Operation
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import CorruptRow
+from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.money import BUDGET, Account, Meter
 from nodus_core.kernel.sandboxes import Sandbox
 
@@ -66,6 +67,8 @@ def book(session: Session, sandbox: Sandbox) -> None:
     now = session.ports.clock.now()
     after = compute.closed(sandbox, sandbox.meter, now)
     shown = projection.computed(session.object.status, after.earlier + after.booked)
+    is_a_runs = session.conversation.kind != MACHINE
+    released = runs_sandboxes.is_gone(session, sandbox, after.booked) if is_a_runs else ()
     session.conversation, session.sandbox = session.ports.journal.meters.book(
         session.fence,
         session.conversation,
@@ -73,7 +76,7 @@ def book(session: Session, sandbox: Sandbox) -> None:
         after,
         accounts=_accounts(session, sandbox.meter),
         now=now,
-        more=session.projected(shown),
+        more=(*session.projected(shown), *released),
     )
 
 

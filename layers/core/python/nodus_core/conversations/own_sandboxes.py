@@ -1,6 +1,6 @@
 """Sandboxes of one's own: each has a line, which keeps its machine (`kernel.machines`, decision 20)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -14,19 +14,22 @@ from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.races import look_again
+from nodus_core.conversations.secret_variables import pinned
 from nodus_core.conversations.shelf import Outcome, head_of, scope_of
 from nodus_core.journal import lines
 from nodus_core.journal.objects import projection as projected
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.ports import Schedules
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import machine_status, machines
-from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel import ids, machine_status, machines
+from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.kernel.money import ZERO
 from nodus_core.kernel.objects import SANDBOX, Conversation, Object
+from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.durations import duration
 from nodus_core.resources.manifest import Manifest, check_spec
+from nodus_core.resources.refusals import invalid
 from nodus_core.resources.sandbox import SandboxSpec
 
 DELETED = "Deleted"
@@ -47,7 +50,10 @@ class OwnSandboxes(Definitions):
         return machine_status.made(*_spec(manifest).size)
 
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
-        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet."""
+        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet, `Invalid` for a run's name."""
+        if ids.is_runs_sandbox(manifest.name):
+            cause = Cause("metadata.name", "is how a run's sandbox is called: take another name")
+            raise invalid(SANDBOX, manifest.name, (cause,))
         check_sandbox(manifest.name, manifest.spec)
         return ()
 
@@ -60,7 +66,18 @@ class OwnSandboxes(Definitions):
 
     def delete(self, place: Place, name: str, wanted: Preconditions = ANY) -> Outcome:
         """Ends the machine and removes the Sandbox; it is gone when its machine is. `NotFound`, `Conflict`."""
+        check_own(self.shelf.find(place, SANDBOX, name))
         return Control(self.shelf, self.kicks, SANDBOX, DELETED).delete(place, name, wanted)
+
+    def patched(self, old: Object, place: Place, patch: Mapping[str, Any]) -> Manifest:
+        """What the patch makes of it. `Conflict` for a run's sandbox."""
+        check_own(old)
+        return super().patched(old, place, patch)
+
+    def revise(self, old: Object, manifest: Manifest, *, exact: bool) -> Outcome:
+        """One try of a change of its labels. `Conflict` for a run's sandbox."""
+        check_own(old)
+        return super().revise(old, manifest, exact=exact)
 
     def start(self, place: Place, name: str) -> tuple[Outcome, bool]:
         """Asks for its machine; returns whether it was wanted to run already. `NotFound`, `Conflict` (NOD-411)."""
@@ -74,6 +91,7 @@ class OwnSandboxes(Definitions):
 
         def attempt() -> tuple[Outcome, bool]:
             obj = self.shelf.find(place, SANDBOX, name)
+            check_own(obj)
             with self.shelf.reading(obj):
                 head = head_of(self.shelf.journal, obj)
             self._check_stays(obj, head)
@@ -101,17 +119,30 @@ class OwnSandboxes(Definitions):
 
     def _line(self, obj: Object, manifest: Manifest) -> Conversation:
         spec = _spec(manifest)
+        secrets = pinned(self.shelf.journal, spec.secrets or (), obj.key)
         ttl = duration(spec.ttl) if spec.ttl else None
         return Conversation(
             id=obj.uid,
             object=obj.key,
-            context=self.shelf.payloads.put(scope_of(obj), _machine(spec).to_json()),
+            context=self.shelf.payloads.put(scope_of(obj), _machine(spec, secrets).to_json()),
             line=lines.first(obj.created_at),
             created_at=obj.created_at,
             cap=ZERO,
             kind=machines.MACHINE,
             deadline=obj.created_at + ttl if ttl else None,
         )
+
+
+def check_own(obj: Object) -> None:
+    """Raises `Refusal` `Conflict` for a run's sandbox: only its run starts, changes and ends it."""
+    if obj.owner is None:
+        return
+    run = obj.owner.name
+    message = (
+        f"Sandbox {obj.key.name!r} belongs to AgentRun {run!r}, which alone starts, changes and ends it: "
+        f"cancel or delete the run (nodus cancel agentrun/{run})"
+    )
+    raise Refusal("Conflict", message, kind=SANDBOX, name=obj.key.name)
 
 
 def _spec(manifest: Manifest) -> SandboxSpec:
@@ -121,7 +152,7 @@ def _spec(manifest: Manifest) -> SandboxSpec:
     return spec
 
 
-def _machine(spec: SandboxSpec) -> Machine:
+def _machine(spec: SandboxSpec, secrets: tuple[SecretVariable, ...]) -> Machine:
     cpu, memory = (Decimal(each) for each in spec.size)
     idle = duration(spec.idle_timeout) if spec.idle_timeout else None
     return Machine(
@@ -130,4 +161,5 @@ def _machine(spec: SandboxSpec) -> Machine:
         env={variable.name: variable.value for variable in spec.env or []},
         idle_s=idle.total_seconds() if idle else None,
         most_usd=None if spec.max_cost_usd is None else str(spec.max_cost_usd),
+        secrets=secrets,
     )

@@ -11,6 +11,7 @@ from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.own_keys import check_own_key
+from nodus_core.conversations.secret_variables import pinned as pinned_secrets
 from nodus_core.conversations.shelf import Shelf, as_text, check_unseen, key_of
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.own_keys import WIRES
@@ -20,6 +21,7 @@ from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object
+from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
 from nodus_core.resources import defaults
@@ -86,7 +88,8 @@ def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: dateti
         annotations=shelf.noted(scope, said.annotations),
         selectable=selectable(manifest.spec),
     )
-    conversation = _conversation(obj, spec, put(_context(agent, spec).to_json()), cap)
+    secrets = pinned_secrets(shelf.journal, agent.spec.secrets or (), key, "spec.agent")
+    conversation = _conversation(obj, spec, put(_context(agent, spec, secrets).to_json()), cap)
     first = _first_input(obj, put(spec.input), place.caller)
     return Admitted(obj, conversation, first, agent.object, fixed)
 
@@ -141,7 +144,7 @@ def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
         raise invalid(AGENT_RUN, name, (Cause("spec.deadline", message),))
 
 
-def _context(agent: _Agent, run: AgentRunSpec) -> Context:
+def _context(agent: _Agent, run: AgentRunSpec, secrets: tuple[SecretVariable, ...]) -> Context:
     """What the run pins: the agent's settings, with the run's own model in place of the agent's (NODQ-30)."""
     spec = agent.spec
     return Context(
@@ -157,6 +160,7 @@ def _context(agent: _Agent, run: AgentRunSpec) -> Context:
         max_parallel_agents=spec.max_parallel_agents or 0,
         parallelism=run.parallelism or 0,
         state_dir=spec.continuity.state_dir if spec.continuity else None,
+        secrets=secrets,
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nodus_core.billing.compute import Lacking
-from nodus_core.conversations import commands, launching, metered, sandbox_ends
+from nodus_core.conversations import commands, launching, metered, runs_sandboxes, sandbox_ends
 from nodus_core.conversations.funding import wait_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import rest_until_due
@@ -110,7 +110,12 @@ def _request(session: Session, sandbox: Sandbox, held: tuple[Operation, ...]) ->
         owning = replace(head, attempts=head.attempts + 1)
         status = projection.with_sandbox(session.object.status, owning, sandbox, projection.PENDING)
     session.conversation, session.run = session.ports.journal.steps.request_sandbox(
-        session.fence, head, run, task, sandbox, more=(*held, *session.shows(status))
+        session.fence,
+        head,
+        run,
+        task,
+        sandbox,
+        more=(*held, *runs_sandboxes.appears(session, sandbox), *session.shows(status)),
     )
     session.tasks = {**session.tasks, task.key: task}
     session.fresh.add(task.key)
@@ -120,7 +125,7 @@ def _request(session: Session, sandbox: Sandbox, held: tuple[Operation, ...]) ->
 def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
     done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now())
     status = projection.with_sandbox(session.object.status, session.conversation, sandbox, projection.RUNNING)
-    session.record(Changes(settled=(done,)), status)
+    session.record(Changes(settled=(done,), more=runs_sandboxes.comes_up(session, sandbox)), status)
 
 
 def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:
@@ -141,7 +146,7 @@ def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> Directive |
             old=task,
             new=retaken,
             sandbox=again,
-            more=(*held, *session.shows(None)),
+            more=(*held, *runs_sandboxes.appears(session, again), *session.shows(None)),
         )
         session.tasks = {**session.tasks, task.key: retaken}
         return None

@@ -13,6 +13,7 @@ from nodus_core.conversations.api_keys import KIND as API_KEY
 from nodus_core.conversations.api_keys import with_last_use
 from nodus_core.conversations.conditions import CLOSING, with_conditions
 from nodus_core.conversations.control import finished
+from nodus_core.conversations.runs_sandboxes import is_over
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
 from nodus_core.journal import keys
 from nodus_core.journal.access import Project
@@ -21,7 +22,7 @@ from nodus_core.journal.store import Key
 from nodus_core.kernel import machine_status, metering, projection
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import BUDGET, ZERO
-from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Conversation, Object, Run, Turn
+from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Conversation, Object, Owner, Run, Turn
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.text import Inline, Text
 from nodus_core.kernel.times import stamp
@@ -153,12 +154,26 @@ class Reading:
         return [now.get(obj.uid, obj.status) for obj in objects]
 
     def _sandbox_statuses(self, objects: Sequence[Object]) -> list[Shown]:
-        heads = self._rows(Conversation, [keys.conversation_key(obj.uid) for obj in objects])
-        compute = self._compute(heads)
-        return [
-            machine_status.costing(obj.status, compute[head.id]) if head else obj.status
-            for obj, head in zip(objects, heads, strict=True)
-        ]
+        heads = self._rows(
+            Conversation,
+            [keys.conversation_key(obj.owner.uid if obj.owner else obj.uid) for obj in objects],
+        )
+        compute = self._compute(
+            [None if obj.owner else head for obj, head in zip(objects, heads, strict=True)]
+        )
+        of_runs = self._rows(Sandbox, [keys.sandbox_key(obj.uid) for obj in objects if obj.owner])
+        rooms, now = {room.id: room for room in of_runs if room}, self.shelf.clock.now()
+        shown: list[Shown] = []
+        for obj, head in zip(objects, heads, strict=True):
+            room = rooms.get(obj.uid)
+            if head is not None and room is not None:
+                status = machine_status.as_reported(obj.status, room, ended=is_over(head))
+                shown.append(machine_status.costing(status, metering.spent(room, now)))
+            elif head is not None and obj.owner is None:
+                shown.append(machine_status.costing(obj.status, compute[head.id]))
+            else:
+                shown.append(obj.status)
+        return shown
 
     def _compute(self, heads: Sequence[Conversation | None]) -> dict[str, Decimal]:
         """What all sandboxes of each conversation have cost until now (NOD-144, NOD-414)."""
@@ -184,6 +199,11 @@ def live_status(status: Shown, head: Conversation, spent: Decimal, compute: Deci
     return projection.stopping(shown, head.stop.reason) if head.stop and is_stopping else shown
 
 
+def _reference(owner: Owner) -> Shown:
+    kind = {"apiVersion": API_VERSION, "kind": AGENT_RUN}
+    return {**kind, "name": owner.name, "uid": owner.uid, "controller": True}
+
+
 def _is_let_go(obj: Object) -> bool:
     """Whether nothing of a run costs anything any more: its sandbox, if it had one, is gone."""
     return obj.status.get("sandbox", {}).get("phase", projection.DELETED) == projection.DELETED
@@ -202,6 +222,8 @@ def envelope(obj: Object, texts: Texts, status: Shown, now: datetime) -> Shown:
     }
     if obj.deleted_at is not None:
         metadata |= {"deletionTimestamp": stamp(obj.deleted_at), "finalizers": [SANDBOX_FINALIZER]}
+    if obj.owner is not None:
+        metadata["ownerReferences"] = [_reference(obj.owner)]
     if obj.labels:
         metadata["labels"] = dict(obj.labels)
     if annotations:

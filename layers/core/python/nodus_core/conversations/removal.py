@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from nodus_core.conversations.last_cells import last_cells
+from nodus_core.conversations.runs_sandboxes import of_run
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.journal import Journal
@@ -26,7 +27,7 @@ from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.store import MOST_OPERATIONS, Delete, Equals, Key, Operation
 from nodus_core.kernel import ids, projection
-from nodus_core.kernel.objects import Conversation, Object
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object
 
 
 def purge(
@@ -41,6 +42,7 @@ def purge(
     head = journal.conversation(obj.uid)
     last: list[Operation] = []
     if head is not None:
+        _remove_sandboxes(Shelf(journal, payloads, clock), head)
         for pk in _partitions(head):
             clear(journal, pk, spared=conversation_key(head.id))
         held = fence.on_conversation if fence else Equals("closed", True)
@@ -49,6 +51,17 @@ def purge(
     cells = last_cells(Shelf(journal, payloads, clock), obj, _at_last(obj, head, clock.now()))
     payloads.delete_scope(Scope(obj.key.org, obj.uid))
     journal.objects.remove(obj, clock.now(), *last, cells=cells)
+
+
+def _remove_sandboxes(shelf: Shelf, head: Conversation) -> None:
+    """Removes the objects of a run's sandboxes. Raises `ConditionFailed` when one has changed since it was read."""
+    if head.object.kind != AGENT_RUN:
+        return
+    for ordinal in range(1, head.sandboxes + 1):
+        obj = of_run(shelf.journal, head, ids.sandbox_id(head.id, ordinal))
+        if obj is not None:
+            cells = last_cells(shelf, obj, obj.status)
+            shelf.journal.objects.remove(obj, shelf.clock.now(), cells=cells)
 
 
 def _at_last(obj: Object, head: Conversation | None, now: datetime) -> dict[str, Any]:

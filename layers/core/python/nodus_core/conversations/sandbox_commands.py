@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from nodus_core.access.door import Place
+from nodus_core.conversations.asking import Asking
 from nodus_core.conversations.commands import canonical, digest_of, pending
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import PageOf, token, untoken
@@ -47,6 +48,7 @@ class SandboxCommands:
 
     shelf: Shelf
     kicks: Kicks
+    asking: Asking
 
     def run(self, place: Place, name: str, asked: SandboxCommand) -> tuple[Shown, bool]:
         """Places a command; returns it, and whether the same request had placed it before (NOD-442).
@@ -61,9 +63,11 @@ class SandboxCommands:
             kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
                 return self._again(seen, kept, order, asked), True
-            command = self._command(seen, self._machines.running(seen).id, order, now)
+            machine = self._machines.running(seen)
+            command = self._command(seen, machine.id, order, now)
             receipt = Receipt(key, command.digest, json.dumps({"id": command.id}), now)
             self._place(seen, command, receipt)
+            self.asking.ring(machine)
             return self._shown(seen, command), False
 
         return look_again(SANDBOX, name, attempt)
@@ -125,7 +129,9 @@ class SandboxCommands:
                 sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
             else:
                 sandboxes.cancel_command(row.sandbox, row.id)
-            self.kicks.nudge(seen.owner.uid)
+            machine = self.shelf.journal.sandbox(row.sandbox)
+            if machine is not None:
+                self.asking.ring(machine)
             return self._shown(seen, self._find(seen, command)), False
 
         return look_again(SANDBOX, name, attempt)

@@ -47,6 +47,11 @@ def projection(obj: Object, now: datetime, *, over: int | None = None) -> tuple[
     return update, changes.modified(obj, now)
 
 
+def appears(obj: Object, now: datetime) -> tuple[Operation, Operation]:
+    """Operations that store a new object which comes with another one's commit. Condition: there is none."""
+    return Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()), changes.added(obj, now)
+
+
 def versioned(obj: Object, now: datetime) -> Object:
     """The object under its next version; the version of a new one is 0 before.
 
@@ -72,8 +77,7 @@ class Objects:
             self._writer,
             "create-object",
             obj.key,
-            Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
-            changes.added(obj, now),
+            *appears(obj, now),
             *([] if receipt is None else [remember(receipt, now)]),
             *more,
         )
@@ -121,8 +125,7 @@ class Objects:
         """
         entry = input_key(first.conversation, first.seq)
         operations: list[Operation] = [
-            Put(stored(object_key(obj.key), obj, outbox="changed"), when=Absent()),
-            changes.added(obj, now),
+            *appears(obj, now),
             opening(conversation, now),
             Put(stored(entry, first), when=Absent()),
         ]

@@ -1,13 +1,16 @@
 """`status` of a Sandbox: a projection of its line, written when its machine comes, stops and goes (NODQ-66).
 
+That of a run's sandbox is written by the run's line, and ends with `Deleted`: it is never started again.
+
 Each function takes the status as it is and returns the next one; none reads anything else.
 """
 
 from decimal import Decimal
 
-from nodus_core.kernel.machines import COST_REACHED, IDLE, STOPPED, UNPAID
-from nodus_core.kernel.projection import Status, conditions, dollars
+from nodus_core.kernel.machines import COST_REACHED, IDLE, LOST, START_FAILED, STOPPED, UNPAID
+from nodus_core.kernel.projection import DELETED, Status, conditions, dollars
 from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.states import SandboxState
 
 PENDING, RUNNING, PAUSED = "Pending", "Running", "Paused"
 
@@ -23,6 +26,11 @@ WAITS = {
 
 STOPPING = "Stopping"
 """Reason of a machine that runs and is being stopped."""
+
+RELEASED = "Released"
+"""Reason of a run's sandbox that its run has let go of (NOD-418)."""
+
+_RELEASED = "The run has let go of it, and its files are gone with it. The history of its commands stays with the run."
 
 _OF_A_PAUSE = ("reason", "message")
 
@@ -56,6 +64,35 @@ def paused(status: Status, reason: str, message: str | None = None) -> Status:
     """Nothing runs; `message` is what is known beyond the reason."""
     shown = {key: value for key, value in _plain(status).items() if key not in ("machine", "conditions")}
     return {**shown, "phase": PAUSED, "reason": reason, "message": message or WAITS.get(reason, reason)}
+
+
+def released(status: Status, sandbox: Sandbox, reason: str) -> Status:
+    """A run's sandbox is gone for good; what its daemon or provider said last stands in `message`."""
+    shown = {key: value for key, value in _plain(status).items() if key != "machine"}
+    message = _RELEASED if reason == RELEASED else sandbox.reason or reason
+    return {**shown, "phase": DELETED, "reason": reason, "message": message}
+
+
+def why_released(sandbox: Sandbox, *, ended: bool) -> str:
+    """Why a run's sandbox is gone; `ended`: its run takes no input any more."""
+    if ended:
+        return RELEASED
+    return LOST if sandbox.token_hash else START_FAILED
+
+
+def as_reported(status: Status, sandbox: Sandbox, *, ended: bool) -> Status:
+    """A run's sandbox as its row is now, which may be ahead of what its line has shown (NOD-408)."""
+    if status.get("phase") == DELETED:
+        return status
+    match sandbox.state:
+        case SandboxState.REQUESTED:
+            return status
+        case SandboxState.RUNNING:
+            return running(status, sandbox)
+        case SandboxState.RELEASING:
+            return stopping(status)
+        case SandboxState.GONE:
+            return released(status, sandbox, why_released(sandbox, ended=ended))
 
 
 def costing(status: Status, compute: Decimal) -> Status:

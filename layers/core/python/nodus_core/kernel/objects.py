@@ -43,6 +43,14 @@ class ValueRef:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """The run that an object belongs to: it comes, changes and goes with it."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
 class Object:
     """A resource: envelope, spec (JSON text) and status projection.
 
@@ -51,6 +59,7 @@ class Object:
     `annotations` is the JSON text of what others note on it; `revised_at` is when the spec changed last, None while it
     is as it was created.
     `selectable`: the fields of the spec that a selector may name, beside the text so that no reader needs that for them.
+    `owner`: of a run's sandbox, whose uid is the sandbox's id; only its run's line writes it.
     """
 
     key: ObjectKey
@@ -67,6 +76,7 @@ class Object:
     annotations: Text | None = None
     revised_at: datetime | None = None
     selectable: dict[str, str] = field(default_factory=dict[str, str])
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True)

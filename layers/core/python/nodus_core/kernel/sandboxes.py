@@ -9,6 +9,20 @@ from nodus_core.kernel.text import Text
 
 
 @dataclass(frozen=True)
+class SecretVariable:
+    """A variable of the commands in a sandbox whose value is a field of a Secret, as it was when this was pinned.
+
+    `secret` is the Secret's name, `uid` and `version` find its values in the vault. The value itself is kept nowhere.
+    """
+
+    env: str
+    secret: str
+    field: str
+    uid: str
+    version: str
+
+
+@dataclass(frozen=True)
 class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 
@@ -37,6 +51,7 @@ class Sandbox:
     gone_at: datetime | None = None
     worked_at: datetime | None = None
     meter: Meter | None = None
+    secrets: tuple[SecretVariable, ...] = ()
 
 
 @dataclass(frozen=True)

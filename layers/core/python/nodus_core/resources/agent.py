@@ -1,14 +1,14 @@
 """Kind `Agent`: a reusable definition (catalogue: *Agent definition*)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nodus_core.resources import defaults
 from nodus_core.resources.columns import AGE, NAME, REVISION, Column, Shown, dollars, joined, pick
 from nodus_core.resources.fields import Image, Money, Prompt, Script, Spec, Whole, WorkingFolder, as_texts
 from nodus_core.resources.inference_source import ModelSpec
-from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source
+from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, Source, check_variables
 
 STOPPED = "Stopped"
 LARGEST_COUNT = 10_000
@@ -78,13 +78,18 @@ class AgentSpec(Spec):
     secrets: Secrets | None = Field(
         default=None,
         description="Fields of the project's Secrets that commands see as environment variables, each named once. "
-        "Not available yet: runs of an agent with them are refused.",
+        "A run keeps the values that they have when it is created.",
     )
     state: Literal["Stopped"] | None = Field(
         default=None,
         description="`Stopped`: new runs are refused with AgentStopped, those that there are go on. Left out: the "
         "agent takes runs.",
     )
+
+    @model_validator(mode="after")
+    def _variables(self) -> Self:
+        check_variables(self.env, self.secrets)
+        return self
 
     @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:

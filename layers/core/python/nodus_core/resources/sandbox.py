@@ -9,11 +9,11 @@ from pydantic_core import PydanticCustomError
 
 from nodus_core.kernel.errors import Cause
 from nodus_core.resources.checks import check
-from nodus_core.resources.columns import AGE, NAME, Column, dollars
+from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Image, Money, Number, Spec, Str, Whole, as_texts, misplaced, problem
 from nodus_core.resources.patch import same
-from nodus_core.resources.workspace import Continuity, Env, Network, Secrets
+from nodus_core.resources.workspace import Continuity, Env, Network, Secrets, check_variables
 
 _STEP = Decimal(1)
 PAIRS: dict[Decimal, tuple[Decimal, Decimal, Decimal]] = {
@@ -98,7 +98,8 @@ class SandboxSpec(Spec):
     )
     secrets: Secrets | None = Field(
         default=None,
-        description="Fields of the project's Secrets that commands see as environment variables, each named once.",
+        description="Fields of the project's Secrets that commands see as environment variables, each named once. "
+        "The Sandbox keeps the values that they have when it is made.",
     )
     continuity: Continuity | None = Field(
         default=None, description="What of its files is saved. Left out: nothing."
@@ -109,6 +110,11 @@ class SandboxSpec(Spec):
         description="What it may cost in all, in US dollars: more than 0, at most 100,000, six decimals; at that it is "
         "stopped. Left out: there is no cap.",
     )
+
+    @model_validator(mode="after")
+    def _variables(self) -> Self:
+        check_variables(self.env, self.secrets)
+        return self
 
     @classmethod
     def changed(cls, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Cause]:
@@ -130,14 +136,23 @@ class SandboxSpec(Spec):
         return stored
 
 
+def _run(shown: Shown) -> str | None:
+    """The name of the run that a sandbox belongs to."""
+    owners = pick(shown, "metadata.ownerReferences")
+    return pick(owners[0], "name") if owners else None
+
+
 COLUMNS = (
     NAME,
-    Column("Status", "status.phase", "Pending, Running or Paused."),
+    Column(
+        "Status", "status.phase", "Pending, Running, Paused, or Deleted for one that a run has let go of."
+    ),
     Column("CPU", "status.resources.cpu", "Processors."),
     Column("Memory", "status.resources.memory", "GiB of memory."),
     Column("Disk", "status.disk", "Size of the disk and what is used of it."),
     Column("Idle-Timeout", "spec.idleTimeout", "After how much idle time it is stopped."),
     Column("Cost", dollars("status.costUSD"), "What it has cost."),
+    Column("Run", _run, "The run that it belongs to; none for one's own."),
     AGE,
     Column("Image", "spec.image", "Image of the sandbox.", priority=1),
     Column("Egress", "spec.network.egress.policy", "What commands may reach.", priority=1),

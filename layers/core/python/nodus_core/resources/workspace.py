@@ -123,5 +123,12 @@ def _once(variables: list[SecretVar]) -> list[SecretVar]:
     return variables
 
 
+def check_variables(env: list[EnvVar] | None, secrets: list[SecretVar] | None) -> None:
+    """Raises a problem of the field `secrets` where both set one variable."""
+    both = {variable.name for variable in env or ()} & {variable.env for variable in secrets or ()}
+    if both:
+        raise misplaced("secrets", f"sets a variable that env sets, too: {min(both)}")
+
+
 Env = Annotated[list[EnvVar], Field(max_length=MOST_VARIABLES), AfterValidator(_fits)]
 Secrets = Annotated[list[SecretVar], Field(max_length=MOST_VARIABLES), AfterValidator(_once)]

@@ -6,13 +6,14 @@ Everything a daemon says is the agent's word: it speaks for its own sandbox only
 import hmac
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
+from nodus_core.journal.vault import Vault
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
 from nodus_core.kernel.ids import ask_place, digest, is_persons_command
 from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox
@@ -20,6 +21,7 @@ from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandStat
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES, answer_size
 from nodus_core.sandboxes.outcome import figures, outcome, output_of
+from nodus_core.sandboxes.secret_values import NotHandedOver, SecretValues
 
 MOST_ANSWER_BYTES = 256 * 1024
 """Bytes of the answer to an ask, which stands in a row."""
@@ -34,6 +36,13 @@ UNGUARDED = (
     "says why its egress guard does not hold; docs/operations.md says what the guard needs."
 )
 """The reason of a sandbox that could not keep its egress policy, and what to do."""
+
+
+UNISOLATED = (
+    "secrets are not handed to a sandbox without isolation, where every process of the machine's user could read them. "
+    "Take spec.secrets away, or run it where sandboxes are isolated (docs/operations.md)."
+)
+"""The reason of a sandbox that was to have secrets on a machine without isolation."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +66,22 @@ class Link:
     journal: Journal
     payloads: Payloads
     clock: Clock
+    vault: Vault
 
-    def hello(self, sandbox_id: str, greeting: Greeting, enrol_code: str | None) -> None:
-        """A daemon has come up. Commands that an earlier boot had claimed are lost from here on.
+    def hello(self, sandbox_id: str, greeting: Greeting, enrol_code: str | None) -> Mapping[str, str]:
+        """A daemon has come up: returns the values of its secret variables by name, for its memory alone.
 
-        A sandbox that nothing keeps to its egress policy is refused before any command is given: its daemon
-        hears `Gone`, and the reason is the sandbox's.
+        Commands that an earlier boot had claimed are lost from here on. A sandbox that nothing keeps to its egress
+        policy, or that cannot have its secrets, is refused before any command is given: its daemon hears `Gone`, and
+        the reason is the sandbox's.
         """
         sandbox = self._sandbox(sandbox_id)
         if sandbox.token_hash is None and not enrol_code:
             raise _unauthorized(sandbox_id)
+        values: Mapping[str, str] = {}
         try:
+            if sandbox.secrets:
+                values = self._secrets(sandbox, greeting, digest(enrol_code or ""))
             if sandbox.token_hash is None:
                 code = digest(enrol_code or "")
                 self._refuse_unguarded(sandbox, greeting, code)
@@ -79,6 +93,24 @@ class Link:
         for command in self.journal.open_commands(sandbox_id):
             if command.state is CommandState.CLAIMED and command.boot != greeting.boot:
                 self._lose(command)
+        return values
+
+    def _secrets(self, sandbox: Sandbox, greeting: Greeting, code: str) -> Mapping[str, str]:
+        """What `hello` hands over to the one daemon that may speak for the sandbox (NOD-455)."""
+        known, said = (
+            (sandbox.token_hash, greeting.token_hash) if sandbox.token_hash else (sandbox.enrol_hash, code)
+        )
+        if not hmac.compare_digest(known, said):
+            raise _unauthorized(sandbox.id)
+        if sandbox.token_hash is None and not greeting.isolated:
+            raise self._refused(sandbox, UNISOLATED)
+        head = self.journal.conversation(sandbox.conversation)
+        if head is None:
+            raise _gone(sandbox.id)
+        try:
+            return SecretValues(self.vault).of(sandbox, head.object)
+        except NotHandedOver as problem:
+            raise self._refused(sandbox, f"its secrets cannot be handed over: {problem}") from problem
 
     def _refuse_unguarded(self, sandbox: Sandbox, greeting: Greeting, code: str) -> None:
         """Ends a sandbox without a guard, unless its policy is Open or its launcher was told to do without.
@@ -89,10 +121,13 @@ class Link:
             return
         if not hmac.compare_digest(sandbox.enrol_hash, code):
             raise _unauthorized(sandbox.id)
-        reason = UNGUARDED.format(policy=sandbox.egress)
-        self.journal.sandboxes.gone(sandbox.id, reason, self.clock.now(), only=(SandboxState.REQUESTED,))
+        raise self._refused(sandbox, UNGUARDED.format(policy=sandbox.egress))
+
+    def _refused(self, sandbox: Sandbox, reason: str) -> Refusal:
+        """Ends a sandbox that must take no command. Raises `ConditionFailed` when it is not as it was seen."""
+        self.journal.sandboxes.gone(sandbox.id, reason, self.clock.now(), only=(sandbox.state,))
         log.error("sandbox %s is refused: %s", sandbox.id, reason)
-        raise _gone(sandbox.id)
+        return _gone(sandbox.id)
 
     def refused(self, sandbox_id: str, enrol_code: str, reason: str) -> None:
         """The launcher could not start the sandbox and says why."""

@@ -32,6 +32,7 @@ class Daemon:
     token: str
     boot: str
     known: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     alive: bool = True
     up: bool = False
 
@@ -47,6 +48,7 @@ class ScriptedSandboxes:
         self.answers: Answers = lambda kind, request: failed("invalid")
         self.rings: list[str] = []
         self.link: Link | None = None
+        self.isolated = True
 
     # --- SandboxTasks ---
 
@@ -100,8 +102,8 @@ class ScriptedSandboxes:
         if self.link is None:
             raise RuntimeError("connect the sandboxes to a link first")
         if not daemon.up:
-            greeting = Greeting(daemon.boot, digest(daemon.token), isolated=True, guard="network")
-            self.link.hello(daemon.sandbox, greeting, daemon.code)
+            greeting = Greeting(daemon.boot, digest(daemon.token), isolated=self.isolated, guard="network")
+            daemon.secrets = dict(self.link.hello(daemon.sandbox, greeting, daemon.code))
             daemon.up = True
         sandbox = self.link.authorize(daemon.sandbox, daemon.token)
         pulled = self.link.pull(sandbox, daemon.boot)

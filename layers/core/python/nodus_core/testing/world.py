@@ -108,7 +108,7 @@ class World:
         self.journal = Journal(self.store, self.ids, crash)
         # For daemons, people and tests: other processes than the workers, so without their crash points.
         self.outside = Journal(self.store, self.ids)
-        self.sandboxes.link = Link(self.outside, self.payloads, self.clock)
+        self.sandboxes.link = Link(self.outside, self.payloads, self.clock, self.vault)
         self.kicks = Kicks(self.journal, self.executions, self.clock)
         self.crashes = 0
 
