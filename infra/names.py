@@ -9,6 +9,8 @@ METRICS_NAMESPACE = "Nodus"
 LINK_STAGE = "link"
 HTTP_STAGE = "$default"
 SANDBOX_CONTAINER = "sandbox"
+CATALOGUE_IMAGE = "nodus/agent-tools"
+"""What people call the deployment's own image, whatever its repository is called."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from constructs import Node
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from layers.deps.build import HOST, RUNNING
@@ -15,6 +15,18 @@ ACCOUNTS_KEY = "alias/aws/secretsmanager"
 
 RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365]
 Architecture = Literal["x86_64", "arm64"]
+
+
+def _no_pool(value: int) -> int:
+    if value:
+        raise ValueError("a pool of warm sandboxes is not available yet (docs/decisions/0028): leave it out")
+    return value
+
+
+def _no_gpu(value: bool) -> bool:
+    if value:
+        raise ValueError("sandboxes with GPUs are not available yet (docs/decisions/0028): leave it out")
+    return value
 
 
 class Settings(BaseModel):
@@ -40,8 +52,15 @@ class Settings(BaseModel):
             of the table.
         sandbox_image: the sandbox's image. `name:tag` without a registry is a repository of this account's
             ECR; with a registry it is used as it is and must be readable without credentials.
-        image_build: add the stack that builds the sandbox image in this account (repository
-            `nodus/agent-tools`, and `nodus-STAGE/agent-tools` for another stage).
+        sandbox_images: `registry`: sandboxes are containers, of the catalogue's image, of a project's
+            EnvironmentImages, or of any public one, by their digests. `machine`: there are no container images, and a
+            sandbox has the tools of the machine that its task runs on (the local cloud).
+        runtime_image: the image whose container brings the daemon into an image that has not got it; named like
+            `sandbox_image`.
+        image_build: add the stack that builds the sandbox image and the runtime's in this account (repositories
+            `nodus/agent-tools` and `nodus/sandboxd-runtime`, for another stage below `nodus-STAGE/`).
+        warm_sandboxes: a pool of sandboxes that are started ahead; there is none yet, so only 0 is taken.
+        gpu: sandboxes with GPUs on EC2; there are none yet, so only false is taken (`GPUUnavailable`).
         throttle_rate: steady requests a second that each API admits.
         throttle_burst: requests that each API admits at once above the steady rate.
         server_names: names of this deployment's API beside AWS's own, separated by commas (a custom domain, with
@@ -66,7 +85,11 @@ class Settings(BaseModel):
     spot: bool = False
     protect: bool = True
     sandbox_image: Annotated[str, Field(min_length=1)] = "nodus/agent-tools:latest"
+    sandbox_images: Literal["registry", "machine"] = "registry"
+    runtime_image: Annotated[str, Field(min_length=1)] = "nodus/sandboxd-runtime:latest"
     image_build: bool = False
+    warm_sandboxes: Annotated[int, AfterValidator(_no_pool)] = 0
+    gpu: Annotated[bool, AfterValidator(_no_gpu)] = False
     throttle_rate: Annotated[int, Field(ge=1)] = 500
     throttle_burst: Annotated[int, Field(ge=1)] = 1000
     server_names: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(:\d+)?(,[a-z0-9.-]+(:\d+)?)*)?$")] = ""

@@ -30,6 +30,8 @@ SOURCES = (
     "uv.lock",
     "package-lock.json",
 )
+SETTINGS = ("--context", "sandboxImages=machine")
+"""What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md)."""
 LEFT_OUT = {"__pycache__", "build", "node_modules", ".pytest_cache", ".ruff_cache"}
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 
@@ -87,7 +89,7 @@ def run_cdk(state: State, cloud: Cloud) -> dict[str, dict[str, str]]:
     """Deploy all stacks; their outputs."""
     outputs = state.deployment / "outputs.json"
     outputs.unlink(missing_ok=True)
-    words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2")
+    words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2", *SETTINGS)
     step(state, "deploy", [*words, "--outputs-file", str(outputs)], cloud.environment())
     return json.loads(outputs.read_text()) if outputs.exists() else {}
 
@@ -136,7 +138,7 @@ def environment(state: State) -> dict[str, str]:
 
 def fingerprint(cloud: Cloud) -> str:
     """A digest of everything that the deployed stacks depend on."""
-    digest = hashlib.sha256(f"{sys.version_info[:2]}\0{cloud.access_key_id}".encode())
+    digest = hashlib.sha256(f"{sys.version_info[:2]}\0{cloud.access_key_id}\0{SETTINGS}".encode())
     for path in sources():
         digest.update(f"{path.relative_to(ROOT)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())

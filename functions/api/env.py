@@ -23,5 +23,6 @@ class Environment(BaseModel):
     link_stage: str = Field(alias="NODUS_LINK_STAGE", min_length=1)
     http_api: str = Field(alias="NODUS_HTTP_API_ID", min_length=1)
     server_names: str = Field(alias="NODUS_SERVER_NAMES")
+    images: str = Field(alias="NODUS_IMAGES", min_length=1)
     key_rate: int = Field(alias="NODUS_KEY_RATE", ge=1)
     key_burst: int = Field(alias="NODUS_KEY_BURST", ge=1)

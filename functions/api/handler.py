@@ -12,7 +12,16 @@ from nodus_core.conversations.shelf import Shelf
 from functions.api import mcp
 from functions.api.env import Environment
 from functions.api.gate import Gate
-from functions.api.routes import agentruns, documents, health, logins, objects, sandbox_files, sandboxes
+from functions.api.routes import (
+    agentruns,
+    documents,
+    health,
+    images,
+    logins,
+    objects,
+    sandbox_files,
+    sandboxes,
+)
 from functions.api.routes import mcp as mcp_route
 from functions.api.service import Callers, Service
 
@@ -24,7 +33,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, documents, logins, objects, agentruns, sandboxes, sandbox_files, mcp_route):
+    for noun in (health, documents, logins, objects, agentruns, sandboxes, sandbox_files, images, mcp_route):
         noun.add(gate)
     return gate
 
@@ -42,6 +51,7 @@ def _gate() -> Gate:
             ports.ids,
             bell=ports.bell,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
+            images=ports.images,
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),
         )
     )

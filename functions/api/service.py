@@ -16,7 +16,9 @@ from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.budgets import Budgets
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
+from nodus_core.conversations.environment_images import EnvironmentImages
 from nodus_core.conversations.groups import Groups
+from nodus_core.conversations.images import Images, ImageSources
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.logins import Logins
@@ -84,6 +86,8 @@ class Service:
     batches: Batches
     control: Control
     sandboxes: OwnSandboxes
+    environment_images: EnvironmentImages
+    machines: MachinesSeen
     commands: SandboxCommands
     asking: Asking
     files: SandboxFiles
@@ -109,32 +113,38 @@ class Service:
         *,
         bell: Bell,
         callers: Callers,
+        images: ImageSources | None = None,
         watch_window_s: float = LONGEST_WINDOW_S,
         rehearsed: bool = False,
     ) -> Self:
         """The use cases over these ports.
 
-        `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
+        `images`: what sandboxes are made of here (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
         is made works nowhere.
         """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
         limits = Limits(Rates(journal.writer), clock)
         keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
-        sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules)
+        pins = Images(shelf, images or ImageSources())
+        environment_images = EnvironmentImages(shelf, ids, images=pins)
+        sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules, images=pins)
         asking = Asking(journal, bell, clock)
-        admission, control = Admission(shelf, kicks.executions, schedules, ids), Control(shelf, kicks)
+        admission, control = Admission(shelf, kicks.executions, schedules, ids, pins), Control(shelf, kicks)
         return cls(
             door=Door(Access(journal.writer), clock, limits, callers.rate),
             verbs={
                 **_definitions(shelf, ids, vault, keys),
                 "AgentRun": Verbs.of_runs(admission, control),
                 "Sandbox": Verbs.of(sandboxes),
+                "EnvironmentImage": Verbs.of(environment_images),
             },
             logins=Logins(keys, IdentityRows(journal.writer), callers.identities, callers.judge, limits),
             admission=admission,
             batches=Batches(admission),
             control=control,
             sandboxes=sandboxes,
+            environment_images=environment_images,
+            machines=MachinesSeen(shelf),
             commands=SandboxCommands(shelf, kicks, asking),
             asking=asking,
             files=SandboxFiles(MachinesSeen(shelf), asking),
@@ -146,11 +156,11 @@ class Service:
             stepping=Stepping(shelf),
             team=Team(reading),
             clock=clock,
-            rehearse=lambda: cls._rehearsed(shelf, ids, callers),
+            rehearse=lambda: cls._rehearsed(shelf, ids, callers, pins.sources),
         )
 
     @classmethod
-    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers) -> Self:
+    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers, images: ImageSources) -> Self:
         ports = Rehearsal.of(shelf, ids)
         return cls.over(
             ports.shelf,
@@ -160,6 +170,7 @@ class Service:
             ids,
             bell=ports.bell,
             callers=callers,
+            images=images,
             rehearsed=True,
         )
 

@@ -20,5 +20,6 @@ class Environment(BaseModel):
     security_group: str = Field(alias="NODUS_SECURITY_GROUP", min_length=1)
     capacity_provider: str = Field(alias="NODUS_CAPACITY_PROVIDER", min_length=1)
     sandbox_container: str = Field(alias="NODUS_SANDBOX_CONTAINER", min_length=1)
+    runtime_image: str = Field(alias="NODUS_RUNTIME_IMAGE")
     providers_secret: str = Field(alias="NODUS_PROVIDERS_SECRET", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)

@@ -1,5 +1,6 @@
 """Turns journal changes into kicks and events, and takes up lines whose execution or sandbox has died."""
 
+from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -68,11 +69,23 @@ def _event(event: dict[str, Any]) -> None:
             core(Environment).reactions.line_died(detail["name"])
         case "aws.ecs":
             reason = detail.get("stoppedReason") or detail.get("stopCode") or "its task has stopped"
-            core(Environment).reactions.task_stopped(detail.get("startedBy", ""), reason)
+            began = detail.get("pullStartedAt") or detail.get("startedAt") or detail.get("stoppedAt")
+            core(Environment).reactions.task_stopped(
+                detail.get("startedBy", ""), reason, _moment(began), _moment(detail.get("stoppedAt"))
+            )
         case "nodus.schedules":
             core(Environment).reactions.deadline_came(detail["line"])
         case source:
             logger.warning("an event of %s means nothing to the reactor", source)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A time of an event, which ECS tells beside that of others; one that cannot be read is not known."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
 
 
 def _sequence(record: Record) -> str:

@@ -16,6 +16,7 @@ from infra.constructs.layers import Layers
 from infra.constructs.line_machine import LineMachine
 from infra.constructs.link_api import LinkApi
 from infra.constructs.permissions import (
+    find_images,
     publish_events,
     read_due,
     read_providers,
@@ -95,6 +96,7 @@ class Functions(Construct):
             "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
             "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
             "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
+            "NODUS_RUNTIME_IMAGE": sandboxes.runtime_image,
             "NODUS_PROVIDERS_SECRET": state.providers.arn,
             **self._secrets(),
         }
@@ -120,6 +122,7 @@ class Functions(Construct):
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
             "NODUS_SECRETS_KEY": self._settings.secrets_key,
             "NODUS_SERVER_NAMES": self._settings.server_names,
+            "NODUS_IMAGES": Stack.of(self).to_json_string(self._around.sandboxes.images),
             "NODUS_KEY_RATE": str(self._settings.key_rate),
             "NODUS_KEY_BURST": str(self._settings.key_burst),
         }
@@ -132,6 +135,7 @@ class Functions(Construct):
         if self._settings.secrets_key != ACCOUNTS_KEY:
             use_secrets_key(api, self._settings.secrets_key, write=True)
         schedule_kicks(api, self.schedules)
+        find_images(api, self._around.sandboxes)
         return api
 
     def _link(self) -> NodusFunction:

@@ -5,6 +5,7 @@
 # pyright: reportArgumentType=false
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from aws_cdk import Duration, RemovalPolicy
@@ -20,7 +21,10 @@ from infra.names import Names
 from infra.settings import Settings
 
 IMAGES = Path(__file__).resolve().parents[2] / "sandbox_images"
-TARGET = "agent-tools"
+FILE = "agent-tools/Dockerfile"
+TARGETS = {"agent-tools": "agent-tools", "runtime": "sandboxd-runtime"}
+"""The Dockerfile's targets, and the repositories that they go to."""
+
 BUILDERS = {
     "x86_64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0", "linux/amd64"),
     "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0", "linux/arm64"),
@@ -34,25 +38,27 @@ UNTAGGED_DAYS = 7
 
 
 class ImageBuild(Construct):
-    """A repository, and a CodeBuild project that builds `sandbox_images/agent-tools` and pushes it there.
+    """Repositories, and a CodeBuild project that builds `sandbox_images/agent-tools` and pushes both images there.
 
     Deploying uploads the sources and builds nothing: whoever wants the image starts the project.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id)
-        self.repository = self._repository(settings, names)
+        self.repositories = {
+            target: self._repository(target, name, settings, names) for target, name in TARGETS.items()
+        }
         self.sources = s3_assets.Asset(self, "Sources", path=str(IMAGES), exclude=["**/__pycache__"])
         self.name = names.of("image-build")
         self.logs = log_group(self, "Logs", f"/aws/codebuild/{self.name}", settings)
         self.role = self._role()
         self.project = self._project(settings)
 
-    def _repository(self, settings: Settings, names: Names) -> ecr.Repository:
+    def _repository(self, target: str, name: str, settings: Settings, names: Names) -> ecr.Repository:
         return ecr.Repository(
             self,
-            "Repository",
-            repository_name=names.path(TARGET),
+            "Repository" if target == name else f"{target.title()}Repository",
+            repository_name=names.path(name),
             image_scan_on_push=True,
             lifecycle_rules=[
                 ecr.LifecycleRule(
@@ -74,7 +80,8 @@ class ImageBuild(Construct):
             )
         )
         self.logs.grant_write(role)
-        self.repository.grant_pull_push(role)
+        for repository in self.repositories.values():
+            repository.grant_pull_push(role)
         acknowledge_wildcards(role, ["*"], "ecr:GetAuthorizationToken knows no resources.")
         return role
 
@@ -90,7 +97,7 @@ class ImageBuild(Construct):
             source=definition.SourceProperty(
                 type="S3",
                 location=f"{self.sources.s3_bucket_name}/{self.sources.s3_object_key}",
-                build_spec=json.dumps(build_spec(settings, self.repository)),
+                build_spec=json.dumps(build_spec(settings, self.repositories)),
             ),
             artifacts=definition.ArtifactsProperty(type="NO_ARTIFACTS"),
             environment=definition.EnvironmentProperty(
@@ -113,17 +120,18 @@ class ImageBuild(Construct):
         return project
 
 
-def build_spec(settings: Settings, repository: ecr.IRepository) -> dict[str, object]:
+def build_spec(settings: Settings, repositories: Mapping[str, ecr.IRepository]) -> dict[str, object]:
     """What the project runs.
 
     Args:
         settings: for the processor.
-        repository: where the image goes.
+        repositories: target of the Dockerfile to where its image goes.
     """
     platform = BUILDERS[settings.architecture][2]
     bases = " ".join(f"--build-arg {name}={image}" for name, image in BASES.items())
-    login = f"docker login --username AWS --password-stdin {repository.registry_uri}"
-    image = f"{repository.repository_uri}:latest"
+    registry = next(iter(repositories.values())).registry_uri
+    login = f"docker login --username AWS --password-stdin {registry}"
+    images = {target: f"{each.repository_uri}:latest" for target, each in repositories.items()}
     return {
         "version": "0.2",
         "env": {"variables": {"DOCKER_BUILDKIT": "1"}},
@@ -132,9 +140,11 @@ def build_spec(settings: Settings, repository: ecr.IRepository) -> dict[str, obj
             "build": {
                 "commands": [
                     f"aws ecr get-login-password | {login}",
-                    f"docker build --platform {platform} --file {TARGET}/Dockerfile --target {TARGET} {bases} "
-                    f"--tag {image} .",
-                    f"docker push {image}",
+                    *(
+                        f"docker build --platform {platform} --file {FILE} --target {target} {bases} --tag {image} ."
+                        for target, image in images.items()
+                    ),
+                    *(f"docker push {image}" for image in images.values()),
                 ]
             }
         },

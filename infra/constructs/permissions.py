@@ -125,16 +125,34 @@ def remove_secrets(function: NodusFunction, secrets_arn: str) -> None:
     function.allow("secretsmanager:DeleteSecret", on=[secrets_arn], because=_SECRETS)
 
 
+def find_images(function: NodusFunction, sandboxes: SandboxCluster) -> None:
+    """The digests of the catalogue's images in this account."""
+    if sandboxes.has_images and sandboxes.repository_arns:
+        function.allow("ecr:DescribeImages", on=sandboxes.repository_arns)
+
+
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
-    """Sandbox tasks: start with tags, look at and stop those of our cluster; pass the one execution role."""
+    """Sandbox tasks: start with tags, look at and stop those of our cluster; pass the one execution role.
+
+    Where sandboxes are made of images, also: define a task for each of them.
+    """
     cluster = {"ArnEquals": {"ecs:cluster": sandboxes.cluster.attr_arn}}
     tasks = "A task's id is given when it starts; these are the tasks of one cluster."
     function.allow(
         "ecs:RunTask",
-        on=[sandboxes.task_definition_arns],
+        on=sandboxes.task_definition_arns,
         when=cluster,
-        because="Each deployment that changes the definition makes a revision; this is one family.",
+        because="Each deployment that changes the definition makes a revision, and each image a family below this one's "
+        "name.",
     )
+    if sandboxes.has_images:
+        function.allow(
+            "ecs:DescribeTaskDefinition",
+            "ecs:RegisterTaskDefinition",
+            on=["*"],
+            because="Neither knows a resource; what is registered can pass one role only, which has no right but to "
+            "pull images and to write the sandboxes' log, and runs in our cluster alone.",
+        )
     function.allow("ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster, because=tasks)
     function.allow(
         "ecs:ListTasks",

@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.log_group import log_group
 from infra.constructs.sandbox_network import SandboxNetwork
-from infra.names import SANDBOX_CONTAINER, Names
+from infra.names import CATALOGUE_IMAGE, SANDBOX_CONTAINER, Names
 from infra.settings import Settings
 
 # One virtual processor, in ECS units, and memory in MiB.
@@ -64,7 +64,11 @@ class SandboxCluster(Construct):
         )
         self.logs.grant_write(self.execution_role)
         self.family = names.of("sandbox")
-        self.task_definition = self._task_definition(self._image(settings.sandbox_image), settings)
+        self.has_images = settings.sandbox_images == "registry"
+        self.repository_arns: list[str] = []
+        self.image = self._image("Image", settings.sandbox_image)
+        self.runtime_image = self._image("RuntimeImage", settings.runtime_image) if self.has_images else ""
+        self.task_definition = self._task_definition(self.image, settings)
         acknowledge(
             self.task_definition,
             {
@@ -74,9 +78,16 @@ class SandboxCluster(Construct):
         )
 
     @property
-    def task_definition_arns(self) -> str:
-        """All revisions of the sandbox's task definition: a run may still name the one before."""
-        return self._arn("task-definition", f"{self.family}:*")
+    def task_definition_arns(self) -> list[str]:
+        """All revisions of the sandbox's task definition, since a run may still name the one before; and of those that
+        are registered for other images, below its name."""
+        families = [self.family, *([f"{self.family}-*"] if self.has_images else [])]
+        return [self._arn("task-definition", f"{family}:*") for family in families]
+
+    @property
+    def images(self) -> dict[str, str]:
+        """The catalogue of images: name to reference, or the word that there are none (docs/protocols.md §5)."""
+        return {CATALOGUE_IMAGE: self.image if self.has_images else "machine"}
 
     @property
     def task_arns(self) -> str:
@@ -86,12 +97,13 @@ class SandboxCluster(Construct):
     def _arn(self, kind: str, name: str) -> str:
         return Stack.of(self).format_arn(service="ecs", resource=kind, resource_name=name)
 
-    def _image(self, reference: str) -> str:
+    def _image(self, construct_id: str, reference: str) -> str:
         repository, _, tag = reference.partition(":")
         if "." in repository.partition("/")[0]:
             return reference
-        ours = ecr.Repository.from_repository_name(self, "Image", repository)
+        ours = ecr.Repository.from_repository_name(self, construct_id, repository)
         ours.grant_pull(self.execution_role)
+        self.repository_arns.append(ours.repository_arn)
         acknowledge(
             self.execution_role,
             {"AwsSolutions-IAM5[Resource::*]": "ecr:GetAuthorizationToken knows no resources."},

@@ -2,7 +2,7 @@
 
 from aws_cdk import App, CfnOutput, Stack
 
-from infra.constructs.image_build import ImageBuild
+from infra.constructs.image_build import TARGETS, ImageBuild
 from infra.names import Names
 from infra.settings import Settings
 
@@ -13,5 +13,7 @@ class ImagesStack(Stack):
     def __init__(self, scope: App, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id, description="Nodus: the sandbox image and its build")
         build = ImageBuild(self, "ImageBuild", settings=settings, names=names)
-        CfnOutput(self, "ImageRepository", value=build.repository.repository_uri)
+        for target, name in TARGETS.items():
+            prefix = "" if target == name else target.title()
+            CfnOutput(self, f"{prefix}ImageRepository", value=build.repositories[target].repository_uri)
         CfnOutput(self, "ImageBuildProject", value=build.name)

@@ -16,6 +16,8 @@ OTHER_SETTINGS = {
     "protect": "false",
     "imageBuild": "true",
     "sandboxImage": "public.ecr.aws/example/tools:1",
+    "sandboxImages": "machine",
+    "runtimeImage": "public.ecr.aws/example/runtime:1",
     "secretsKey": SECRETS_KEY,
     "serverNames": "api.example.com,api.example.org:8443",
     "keyRate": "5",

@@ -35,12 +35,14 @@ def test_deploying_it_needs_no_docker(other: Assembly) -> None:
 
 
 def test_it_builds_what_the_page_on_operations_says_and_pushes_nothing_that_failed(other: Assembly) -> None:
-    login, build, push = build_commands(other)
-    image = push.removeprefix("docker push ")
-    assert image.endswith(":latest")
-    assert login.endswith(f" | docker login --username AWS --password-stdin {image.partition('/')[0]}")
-    assert "--file agent-tools/Dockerfile --target agent-tools" in build
-    assert f"--tag {image} ." in build
+    login, *builds, push, push_runtime = build_commands(other)
+    assert len(builds) == 2
+    for build, pushed, target in zip(builds, (push, push_runtime), ("agent-tools", "runtime"), strict=True):
+        image = pushed.removeprefix("docker push ")
+        assert image.endswith(":latest")
+        assert login.endswith(f" | docker login --username AWS --password-stdin {image.partition('/')[0]}")
+        assert f"--file agent-tools/Dockerfile --target {target} " in build
+        assert f"--tag {image} ." in build
     assert other.images.one("AWS::CodeBuild::Project")["Environment"]["PrivilegedMode"] is True
 
 
@@ -52,7 +54,7 @@ def test_the_mirrored_bases_are_the_dockerfiles() -> None:
 
 
 @pytest.mark.req("NOD-453")
-def test_its_role_reads_the_sources_and_fills_one_repository(other: Assembly) -> None:
+def test_its_role_reads_the_sources_and_fills_its_repositories(other: Assembly) -> None:
     ((role, _),) = other.images.of_type("AWS::IAM::Role").items()
     allowed = {
         action: statement["Resource"]
@@ -63,6 +65,15 @@ def test_its_role_reads_the_sources_and_fills_one_repository(other: Assembly) ->
     assert [action for action, resource in allowed.items() if resource == "*"] == [
         "ecr:GetAuthorizationToken"
     ]
-    (repository,) = other.images.of_type("AWS::ECR::Repository")
-    assert allowed["ecr:PutImage"] == {"Fn::GetAtt": [repository, "Arn"]}
-    assert other.images.one("AWS::ECR::Repository")["RepositoryName"] == "nodus-dev/agent-tools"
+    repositories = other.images.of_type("AWS::ECR::Repository")
+    filled = [
+        resource
+        for statement in other.images.statements(role)
+        for resource in as_list(statement["Resource"])
+        if "ecr:PutImage" in as_list(statement["Action"])
+    ]
+    assert filled == [{"Fn::GetAtt": [repository, "Arn"]} for repository in repositories]
+    assert [each["Properties"]["RepositoryName"] for each in repositories.values()] == [
+        "nodus-dev/agent-tools",
+        "nodus-dev/sandboxd-runtime",
+    ]

@@ -21,6 +21,7 @@ SANDBOXES = {
     "ecs:TagResource",
     "iam:PassRole",
 }
+DEFINE = {"ecs:DescribeTaskDefinition", "ecs:RegisterTaskDefinition"}
 STREAM = {
     "dynamodb:DescribeStream",
     "dynamodb:GetRecords",
@@ -36,9 +37,17 @@ ALLOWED = {
     "api": JOURNAL
     | PAYLOADS
     | KEEP
-    | {START, BELL, "s3:DeleteObject", DROP, "scheduler:CreateSchedule", "iam:PassRole"},
+    | {
+        START,
+        BELL,
+        "s3:DeleteObject",
+        DROP,
+        "scheduler:CreateSchedule",
+        "iam:PassRole",
+        "ecr:DescribeImages",
+    },
     "link": JOURNAL | PAYLOADS | {READ_VALUE},
-    "line": JOURNAL | PAYLOADS | SANDBOXES | {BELL, "s3:DeleteObject", READ_VALUE},
+    "line": JOURNAL | PAYLOADS | SANDBOXES | DEFINE | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL
     | STREAM
     | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
@@ -50,6 +59,7 @@ WITHOUT_RESOURCE = {
     "xray:PutTraceSegments",
     "xray:PutTelemetryRecords",
     "ecs:ListTasks",
+    *DEFINE,
     "dynamodb:ListStreams",
 }
 
@@ -110,6 +120,32 @@ def test_sandbox_rights_end_at_our_cluster(assembly: Assembly) -> None:
     assert tagging["Condition"] == {"StringEquals": {"ecs:CreateAction": "RunTask"}}
     running = [each for each in with_action(assembly, "line", "ecs:RunTask") if "Condition" in each]
     assert ["task-definition/nodus-sandbox:*" in str(each["Resource"]) for each in running] == [True]
+
+
+@pytest.mark.req("NODQ-82", "NOD-448")
+def test_other_images_have_task_definitions_below_the_sandboxes_name(assembly: Assembly) -> None:
+    running = [each for each in with_action(assembly, "line", "ecs:RunTask") if "Condition" in each]
+    families = str(as_list(running[0]["Resource"]))
+    assert families.count("task-definition/nodus-sandbox:*") == 1
+    assert families.count("task-definition/nodus-sandbox-*:*") == 1
+    assert len(as_list(running[0]["Resource"])) == 2
+    told = assembly.service.function("line")["Properties"]["Environment"]["Variables"]
+    assert "nodus/sandboxd-runtime:latest" in str(told["NODUS_RUNTIME_IMAGE"])
+    listed = assembly.service.function("api")["Properties"]["Environment"]["Variables"]["NODUS_IMAGES"]
+    assert '{"nodus/agent-tools":"' in str(listed).replace("\\", "")
+    (asking,) = with_action(assembly, "api", "ecr:DescribeImages")
+    assert [str(each).count("repository/nodus/") for each in as_list(asking["Resource"])] == [1, 1]
+
+
+@pytest.mark.req("NOD-021")
+def test_where_there_are_no_images_nothing_is_asked_for_and_no_task_defined(other: Assembly) -> None:
+    assert not with_action(other, "line", "ecs:RegisterTaskDefinition")
+    assert not with_action(other, "api", "ecr:DescribeImages")
+    told = other.service.function("api")["Properties"]["Environment"]["Variables"]
+    assert told["NODUS_IMAGES"] == '{"nodus/agent-tools":"machine"}'
+    assert (
+        other.service.function("line")["Properties"]["Environment"]["Variables"]["NODUS_RUNTIME_IMAGE"] == ""
+    )
 
 
 def test_only_the_sandboxes_execution_role_can_be_passed_and_only_to_ecs(assembly: Assembly) -> None:

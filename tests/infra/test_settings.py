@@ -40,6 +40,9 @@ def test_words_of_a_command_line_become_what_the_settings_mean() -> None:
         {"keyBurst": "10001"},
         {"serverNames": "https://api.example.com"},
         {"secretsKey": "alias/mine"},
+        {"sandboxImages": "docker"},
+        {"warmSandboxes": "2"},
+        {"gpu": "true"},
         {"unheardOf": "1"},
     ],
 )

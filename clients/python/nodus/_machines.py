@@ -96,6 +96,31 @@ class SandboxesFlows(ResourceFlows):
             )
         )
 
+    @operation
+    def inference(self, name: str, *, model: str | None = None) -> Flow[Record]:
+        """How code in a sandbox uses a model that Nodus serves: ``model.token_rates``, ``setup_prompt``, ``python``.
+
+        Nothing of it is put into the sandbox, least of all a key (NOD-423).
+
+        Args:
+            name: the sandbox.
+            model: id or alias of a model of the catalogue; ``None``: the first one.
+        """
+        query = {} if model is None else {"model": model}
+        return (yield from self._read(query, name, "inference"))
+
+    @operation
+    def images(self) -> Flow[list[Record]]:
+        """What sandboxes can be made of: the catalogue's images and the project's completed ones (NOD-446)."""
+        path = self._client.environmentimages.path().replace("environmentimages", "imagechoices")
+        return list(items_of((yield from self._record(Call("GET", path)))))
+
+    @operation
+    def build_image(self, name: str) -> Flow[Record]:
+        """Find out anew what an EnvironmentImage stands for; what was made of it before stays as it is (NOD-448)."""
+        path = self._client.environmentimages.path(name, "build")
+        return (yield from self._record(Call("POST", path, repeatable=True)))
+
 
 class Sandboxes(SandboxesFlows, Resource):
     """Sandboxes of one's own; every call returns when it is done."""

@@ -4,7 +4,10 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
-from nodus_core.resources.kinds import BY_NAME
+from nodus_core.inference.errors import ModelNotOffered
+from nodus_core.inference.offered_texts import texts
+from nodus_core.resources.document import bad
+from nodus_core.resources.kinds import API_VERSION, BY_NAME
 from nodus_core.resources.media_types import JSON
 from nodus_core.resources.sandbox_command import read_command
 
@@ -26,12 +29,25 @@ def add(gate: Gate) -> None:
         return outcome_reply(service, outcome, code=200 if was_wanted else 202)
 
     _add_commands(gate)
+    _add_inference(gate)
 
     @gate.behind("POST", "/sandboxes/<name>/stop", MAY_WRITE, repeatable=always)
     def stop(place: Place, call: Call, name: str) -> Response[Any]:
         call.only()
         outcome, was_wanted = service.sandboxes.stop(place, name)
         return outcome_reply(service, outcome, code=200 if was_wanted else 202)
+
+
+def _add_inference(gate: Gate) -> None:
+    @gate.behind("GET", "/sandboxes/<name>/inference", MAY_READ)
+    def inference(place: Place, call: Call, name: str) -> Response[Any]:
+        call.only("model")
+        seen = gate.service.machines.find(place, name)  # nothing is started by it (NOD-410)
+        try:
+            told = texts(seen.name, call.query.get("model"), call.headers.get("host", ""))
+        except ModelNotOffered as problem:
+            raise bad(f"model: {problem}") from None
+        return reply({"apiVersion": API_VERSION, "kind": "SandboxInference", **told})
 
 
 def _add_commands(gate: Gate) -> None:

@@ -38,13 +38,16 @@ def conditions(status: dict[str, object]) -> dict[str, tuple[str, str | None]]:
     return {each["type"]: (each["status"], each.get("reason")) for each in found}
 
 
+PINNED = {"ImagePinned": ("False", "MachineTools")}
+
+
 @pytest.mark.req("NOD-457")
 @pytest.mark.usefixtures("own_guard")
 def test_the_daemons_guard_lets_a_run_work_and_reach_no_network(person: Person) -> None:
     person.agent("guarded")
     run = person.start("guarded", in_turn("git init -q . && python3 --version", LOOPBACK))
     status = run.succeeded()
-    assert conditions(status) == {"Isolated": ("True", None), "EgressEnforced": ("True", "Guard")}
+    assert conditions(status) == {"Isolated": ("True", None), "EgressEnforced": ("True", "Guard"), **PINNED}
     assert "Address family not supported by protocol" in run.answer()
 
 
@@ -53,5 +56,5 @@ def test_without_it_the_network_namespace_does_and_leaves_loopback(person: Perso
     person.agent("namespaced")
     run = person.start("namespaced", in_turn("curl -sS -m 5 http://1.1.1.1 2>&1 || true", LOOPBACK))
     status = run.succeeded()
-    assert conditions(status) == {"Isolated": ("True", None), "EgressEnforced": ("True", "Network")}
+    assert conditions(status) == {"Isolated": ("True", None), "EgressEnforced": ("True", "Network"), **PINNED}
     assert "connected" in run.answer()

@@ -105,4 +105,5 @@ def test_deny_means_no_network_and_no_way_to_the_machine(person: Person) -> None
     assert {entry["type"]: entry["status"] for entry in status["conditions"]} == {
         "Isolated": "True",
         "EgressEnforced": "True",
+        "ImagePinned": "False",
     }

@@ -12,6 +12,7 @@ from nodus_core.access.grant import Rate
 from nodus_core.access.identities import Identities
 from nodus_core.access.signed_calls import Judge, Judged
 from nodus_core.conversations.directory import Directory
+from nodus_core.conversations.images import ImageSources
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.store import Transaction
@@ -78,6 +79,7 @@ class Rest:
         *,
         rate: Rate = UNHURRIED,
         identities: Identities | None = None,
+        images: ImageSources | None = None,
     ) -> None:
         self.store = store or MemoryStore()
         self.world = World(script or plays([says("done")]), behaviour, store=self.store, vault=vault)
@@ -94,6 +96,7 @@ class Rest:
                 world.ids,
                 bell=world.sandboxes,
                 callers=callers,
+                images=images,
             )
         )
         self.directory = Directory.over(shelf, world.ids)

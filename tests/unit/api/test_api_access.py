@@ -42,7 +42,8 @@ def path_of(rule: Rule, project: str = "web", name: str = "a") -> str:
 def expected_permission(rule: Rule) -> str:
     """What a route is to need, by its path and method alone (NODQ-96)."""
     below = rule.path.removeprefix("/apis/nodus.dev/v1/").removeprefix("namespaces/<project>/")
-    return f"{below.partition('/')[0]}:{'read' if rule.method == 'GET' else 'write'}"
+    plural = below.partition("/")[0].replace("imagechoices", "environmentimages")
+    return f"{plural}:{'read' if rule.method == 'GET' else 'write'}"
 
 
 def body_of(rule: Rule) -> Any:

@@ -38,6 +38,7 @@ def test_a_sandbox_comes_up_with_the_size_that_was_asked_for_and_says_what_holds
     assert {each["type"]: each["status"] for each in status["conditions"]} == {
         "Isolated": "True",
         "EgressEnforced": "True",
+        "ImagePinned": "False",
     }
     assert len(alive(rest)) == 1
 
@@ -164,7 +165,7 @@ def test_what_it_is_cannot_be_changed_and_what_cannot_be_honoured_is_refused() -
     again = rest.apply("sandboxes/mine", manifest("Sandbox", "mine", {"idleTimeout": "5m"}))
     assert (again.code, phase(rest)) == (200, ("Running", None))
     for spec in (
-        {"image": "python:3.12"},
+        {"image": "python:3.12"},  # there are no containers in this world
         {"network": {"egress": {"policy": "Open"}}},
         {"continuity": {"mode": "Snapshotted", "stateDir": "/workspace/state"}},
     ):

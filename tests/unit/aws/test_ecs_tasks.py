@@ -1,6 +1,7 @@
 """Sandbox tasks in ECS (docs/protocols.md §3)."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from nodus_core.kernel.errors import RetryableError, TerminalError
 PLACE = TaskPlace("sandboxes", "nodus-sandbox:1", ("subnet-1", "subnet-2"), ("sg-1",))
 TASK = "arn:aws:ecs:eu-central-1:123456789012:task/sandboxes/0123456789abcdef"
 SANDBOX = "c-1-s1"
+EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def _listed(answers: Any, running: list[str]) -> None:
@@ -152,10 +154,19 @@ def test_errors_of_run_say_whether_to_try_again(
             TaskReport("stopped", "SpotInterruption"),
         ),
         ({"lastStatus": "STOPPED"}, TaskReport("stopped")),
+        (
+            {"lastStatus": "STOPPED", "pullStartedAt": EARLY, "startedAt": LATE, "stoppedAt": LATE},
+            TaskReport("stopped", None, LATE, EARLY),
+        ),
+        (
+            {"lastStatus": "STOPPED", "createdAt": EARLY, "stoppedAt": LATE},
+            TaskReport("stopped", None, LATE, LATE),
+        ),
+        ({"lastStatus": "RUNNING", "startedAt": EARLY}, TaskReport("running", began=EARLY)),
         (None, TaskReport("missing")),
     ],
 )
-def test_states(stub: Callable[[str], Any], task: dict[str, str] | None, expected: TaskReport) -> None:
+def test_states(stub: Callable[[str], Any], task: dict[str, Any] | None, expected: TaskReport) -> None:
     client, answers = stub("ecs")
     answer = {"tasks": [task]} if task else {"tasks": [], "failures": [{"arn": TASK, "reason": "MISSING"}]}
     answers.add_response("describe_tasks", answer, {"cluster": "sandboxes", "tasks": [TASK]})

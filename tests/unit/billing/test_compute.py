@@ -1,10 +1,15 @@
 """Sandbox compute from where a person stands: what it costs, who pays it, what is not started, what is stopped."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from nodus_core.billing.compute import GB_HOUR, LONG, VCPU_HOUR, hourly
-from nodus_core.kernel.metering import AHEAD, price
+from nodus_core.billing.compute import GB_HOUR, LONG, VCPU_HOUR, closed, hourly
+from nodus_core.journal.ports import TaskReport
+from nodus_core.kernel.metering import AHEAD, counted, price
+from nodus_core.kernel.money import Meter
+from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.states import SandboxState
 from nodus_core.testing.scripted_model import plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
 
@@ -187,3 +192,56 @@ def test_the_price_of_a_size_is_that_of_its_processors_and_memory() -> None:
     assert hourly(1024, 2048) == Decimal("0.04937")
     assert hourly(4096, 8192) == Decimal("0.19748")
     assert price(hourly(1024, 2048), LONG) == Decimal("0.012343")
+
+
+@pytest.mark.req("NOD-144", "NOD-414", "NODQ-108")
+@pytest.mark.parametrize("slow_start_s", [0, 90])
+def test_the_time_that_counts_is_the_tasks_own(slow_start_s: float) -> None:
+    """A task whose image is pulled late has cost nothing until then, whatever its run has waited."""
+    money = Money()
+    money.budget("5.00")
+    begin_kept(money)
+    ((arn, daemon),) = money.world.sandboxes.daemons.items()
+    asked = money.world.journal.sandbox(daemon.sandbox)
+    assert asked is not None
+    assert asked.started_at is not None
+    money.world.pass_time(600)
+    began = asked.started_at + timedelta(seconds=slow_start_s)
+    ended = money.world.clock.now() - timedelta(seconds=30)
+    report = TaskReport("stopped", "its host died", ended, began)
+    money.world.sandboxes.state = lambda task: report if task == arn else TaskReport("missing")
+    daemon.alive = False
+    money.post("agentruns/r/cancel")
+    money.world.pass_time(600)
+    assert compute(money, "r") == price(HOUR, ended - began)
+    assert Decimal(money.balance()["computeUSD"]) == compute(money, "r")
+    money.check()
+
+
+def test_what_was_booked_is_not_given_back_for_a_providers_later_word() -> None:
+    asked = datetime(2026, 1, 1, tzinfo=UTC)
+    meter = Meter(HOUR, asked, booked=Decimal("0.01"), held=Decimal("0.02"))
+    box = Sandbox("s", "c", SandboxState.GONE, "", asked, "i", task="t", started_at=asked, gone_at=asked)
+    assert closed(box, meter, asked).booked == Decimal("0.01")
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "expected"),
+    [
+        (None, None, (None, 60)),
+        (-5, 70, (0, 60)),
+        (20, 50, (20, 50)),
+        (50, 20, (20, 20)),
+        (None, -9, (None, 0)),
+    ],
+)
+def test_another_clock_is_believed_between_the_asking_and_now_alone(
+    began: int | None, ended: int | None, expected: tuple[int | None, int]
+) -> None:
+    asked = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def at(seconds: int | None) -> datetime | None:
+        return None if seconds is None else asked + timedelta(seconds=seconds)
+
+    box = Sandbox("s", "c", SandboxState.RUNNING, "", asked, "i", task="t", started_at=asked)
+    assert counted(box, at(began), at(ended), asked + timedelta(seconds=60)) == tuple(map(at, expected))

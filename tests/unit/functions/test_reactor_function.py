@@ -155,6 +155,20 @@ def test_a_tasks_end_ends_its_sandbox_and_wakes_its_line(deployed: Deployed) -> 
     assert again.reason == "OutOfMemoryError: killed"  # the first reason stays
 
 
+@pytest.mark.req("NOD-414")
+@pytest.mark.parametrize("said", ["2030-01-01T00:00:00Z", "2026-01-01T00:00:00", "yesterday", None])
+def test_a_tasks_times_are_no_failure_whatever_they_are(deployed: Deployed, said: str | None) -> None:
+    world = deployed.world
+    world.sandboxes._turn = lambda daemon: None  # type: ignore[method-assign] - its daemon never comes up
+    Worker(world.ports).advance("conv", 1, lambda: 900.0)
+    deployed.call(reactor, task_ended("conv-s1", pullStartedAt=said, stoppedAt=said))
+    sandbox = world.journal.sandbox("conv-s1")
+    assert sandbox is not None
+    assert sandbox.started_at is not None
+    assert sandbox.gone_at is not None
+    assert sandbox.started_at <= sandbox.gone_at <= world.clock.now()
+
+
 @pytest.mark.parametrize("started_by", [None, "", "conv-s9", "ecs-svc/123"])
 def test_the_end_of_a_foreign_task_is_nothing(deployed: Deployed, started_by: str | None) -> None:
     started(deployed).clear()

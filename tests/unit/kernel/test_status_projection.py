@@ -153,15 +153,18 @@ def test_the_sandbox_is_shown_with_what_holds_of_it() -> None:
     }
     assert status["attempts"] == 2
     shown = {item["type"]: item["status"] for item in status["conditions"]}
-    assert shown == {"Isolated": "True", "EgressEnforced": "True"}
+    assert shown == {"Isolated": "True", "EgressEnforced": "True", "ImagePinned": "False"}
     assert projection.conditions(SANDBOX) == []
     reasons = {
         guard: [item.get("reason") for item in projection.conditions(replace(up, guard=guard))]
         for guard in ("network", "seccomp")
     }
-    assert reasons == {"network": [None, "Network"], "seccomp": [None, "Guard"]}
+    assert reasons == {
+        "network": [None, "Network", "MachineTools"],
+        "seccomp": [None, "Guard", "MachineTools"],
+    }
     bare = projection.conditions(replace(SANDBOX, isolated=False, guard=None))
-    assert [item["status"] for item in bare] == ["False", "False"]
+    assert [item["status"] for item in bare] == ["False", "False", "False"]
 
 
 @pytest.mark.req("NODQ-24")

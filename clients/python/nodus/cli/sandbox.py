@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nodus._kinds import API_VERSION, SANDBOX
+from nodus._kinds import API_VERSION, ENVIRONMENT_IMAGE, SANDBOX
 from nodus._sandboxes import Sandbox
 from nodus.cli import completing, formats, printing, text
 from nodus.cli.picking import pick
@@ -97,6 +97,67 @@ def cancel(session: Session, name: str, command: str) -> None:
     over = state not in ("Pending", "Running", "Cancelled")
     said = f"has ended already ({state})" if over else "cancelled" if state == "Cancelled" else "cancelling"
     click.echo(f"sandbox/{text.line(name)} command {text.line(command)} {said}")
+
+
+@sandbox.command(cls=Command)
+@sandbox_argument
+@click.option("--model", metavar="ID", help="A model of the catalogue (default: the first one).")
+@formats.output_option(("table", "json"), templates=False)
+@pass_session
+def inference(session: Session, name: str, *, model: str | None, output: formats.Format) -> None:
+    """Show how code in a sandbox uses a model: its rates, a prompt for coding tools, a Python example.
+
+    No key is copied into the sandbox: name a Secret under spec.secrets, and the host under network.egress.allow.
+
+    \b
+      nodus sandbox inference dev
+      nodus sandbox inference dev --model openai/gpt-oss-120b
+    """
+    found = session.client.sandboxes.inference(name, model=model).to_dict()
+    if output.word == "json":
+        click.echo(formats.to_json(found))
+        return
+    shown = found["model"]
+    rates = [[word, f"{price} USD"] for word, price in shown["tokenRates"].items()]
+    click.echo(f"Model {text.line(shown['id'])} ({text.line(shown['name'])}), per million tokens:")
+    click.echo(text.table(["TOKENS", "RATE"], rates) if rates else "Its rates are not known.")
+    click.echo(f"Models: {', '.join(map(text.line, found['models']))}")
+    click.echo(f"Host to allow: {text.line(found['host'])}")
+    click.echo("\nSetup prompt for coding tools:\n")
+    printing.whole(found["setupPrompt"])
+    click.echo("\nPython:\n")
+    printing.whole(found["python"])
+    click.echo()
+    click.echo(f"An agent with it: nodus create agent NAME --model {text.line(shown['id'])}")
+
+
+@sandbox.command(cls=Command)
+@formats.output_option(("table", "json"), templates=False)
+@pass_session
+def images(session: Session, output: formats.Format) -> None:
+    """List what sandboxes can be made of: the catalogue's images and the project's completed ones."""
+    found = [image.to_dict() for image in session.client.sandboxes.images()]
+    if output.word == "json":
+        click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": "ImageChoiceList", "items": found}))
+        return
+    rows = [
+        [text.line(str(image.get(word) or "")) for word in ("image", "source", "digest")] for image in found
+    ]
+    click.echo(text.table(["IMAGE", "SOURCE", "DIGEST"], rows))
+
+
+@sandbox.command("build-image", cls=Command)
+@click.argument("name", shell_complete=completing.names(ENVIRONMENT_IMAGE))
+@pass_session
+def build_image(session: Session, name: str) -> int:
+    """Find out anew what an EnvironmentImage stands for: its tag may have moved.
+
+    What was made of it before keeps its digest.
+    """
+    status = session.client.sandboxes.build_image(name).to_dict()["status"]
+    said = status.get("digest") or status.get("message") or ""
+    click.echo(f"environmentimage/{text.line(name)} {text.line(status['state'])} {text.line(said)}".rstrip())
+    return 0 if status["state"] == "Completed" else 1
 
 
 def _row(command: dict[str, object]) -> list[str]:

@@ -5,6 +5,7 @@ Adapters are imported where they are built: a function pays only for those that 
 
 # ruff: noqa: PLC0415 - see above
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from nodus_core.access.identities import Identities
 from nodus_core.access.signed_calls import Judge, server_name
 from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.expiry import Expiry
+from nodus_core.conversations.images import ImageSources
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Ports
@@ -107,6 +109,18 @@ class Core:
         from nodus_core.aws.schedules import EventBridgeSchedules, SchedulePlace
 
         return EventBridgeSchedules(scheduler, SchedulePlace.from_environment(self.environment))
+
+    @cached_property
+    def images(self) -> ImageSources:
+        """What sandboxes are made of (`NODUS_IMAGES`, docs/protocols.md §5)."""
+        from nodus_core.aws.clients import ecr
+        from nodus_core.aws.ecr import EcrRegistry
+        from nodus_core.providers.registries import PublicRegistries
+
+        listed = ImageSources(dict[str, str](json.loads(self.environment["NODUS_IMAGES"])))
+        if not listed.has_images:
+            return listed
+        return ImageSources(listed.catalogue, EcrRegistry(ecr()), PublicRegistries())
 
     @cached_property
     def link(self) -> Link:

@@ -85,6 +85,11 @@ def ecs() -> Any:
 
 
 @cache
+def ecr() -> Any:
+    return _client("ecr")
+
+
+@cache
 def events() -> Any:
     return _client("events")
 

@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
+from nodus_core.aws.task_definitions import TaskDefinitions
 from nodus_core.journal.ports import TaskPhase, TaskReport
 from nodus_core.kernel.errors import RetryableError, TerminalError
 
@@ -32,7 +34,8 @@ _PHASES: dict[str, TaskPhase] = {
 
 @dataclass(frozen=True)
 class TaskPlace:
-    """Where and as what sandboxes run. `capacity_provider` None: plain Fargate."""
+    """Where and as what sandboxes run. `capacity_provider` None: plain Fargate. `runtime_image` brings the daemon
+    into images that have not got it; None: only the deployment's own is run."""
 
     cluster: str
     task_definition: str
@@ -40,6 +43,7 @@ class TaskPlace:
     security_groups: tuple[str, ...]
     capacity_provider: str | None = None
     container: str = CONTAINER
+    runtime_image: str | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "TaskPlace":
@@ -51,6 +55,7 @@ class TaskPlace:
             tuple(environment["NODUS_SECURITY_GROUP"].split(",")),
             environment.get("NODUS_CAPACITY_PROVIDER"),
             environment.get("NODUS_SANDBOX_CONTAINER", CONTAINER),
+            environment.get("NODUS_RUNTIME_IMAGE") or None,
         )
 
 
@@ -60,6 +65,9 @@ class EcsSandboxTasks:
     def __init__(self, client: Any, place: TaskPlace) -> None:
         self._client = client
         self._place = place
+        self._definitions = TaskDefinitions(
+            client, place.task_definition, place.container, place.runtime_image
+        )
 
     def run(
         self,
@@ -69,13 +77,16 @@ class EcsSandboxTasks:
         cpu: int | None = None,
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
+        image: str | None = None,
     ) -> str:
         with translated(f"starting the task of sandbox {sandbox}"):
             known = self._running(sandbox)
             if known is not None:
                 return known
+            request = self._request(sandbox, variables, cpu, memory, tags or {})
+            request["taskDefinition"] = self._definitions.of_image(image)
             try:
-                answer = self._client.run_task(**self._request(sandbox, variables, cpu, memory, tags or {}))
+                answer = self._client.run_task(**request)
             except ClientError as error:
                 return _already_started(error)
         return _started(answer, sandbox)
@@ -109,9 +120,10 @@ class EcsSandboxTasks:
         if phase is None:
             raise TerminalError(f"task {task} has the status {status!r}, which this release does not know")
         reason = found[0].get("stoppedReason") or found[0].get("stopCode")
+        began = began_of(found[0])
         if phase != "stopped":
-            return TaskReport(phase)
-        return TaskReport(phase, str(reason) if reason else None, found[0].get("stoppedAt"))
+            return TaskReport(phase, began=began)
+        return TaskReport(phase, str(reason) if reason else None, found[0].get("stoppedAt"), began)
 
     def _request(
         self,
@@ -131,7 +143,6 @@ class EcsSandboxTasks:
         provider = self._place.capacity_provider
         return {
             "cluster": self._place.cluster,
-            "taskDefinition": self._place.task_definition,
             "count": 1,
             "startedBy": sandbox,
             # ListTasks lags behind and knows no stopped task; this token makes ECS itself refuse a second one.
@@ -151,6 +162,14 @@ class EcsSandboxTasks:
             "overrides": overrides,
             "tags": [{"key": key, "value": value} for key, value in tags.items()],
         }
+
+
+def began_of(task: Mapping[str, Any]) -> datetime | None:
+    """When a task's time began to cost: Fargate counts from the pull of its image on, to its end.
+
+    One that stopped before its image was pulled has cost nothing.
+    """
+    return task.get("pullStartedAt") or task.get("startedAt") or task.get("stoppedAt")
 
 
 def _started(answer: dict[str, Any], sandbox: str) -> str:

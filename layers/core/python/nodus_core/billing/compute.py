@@ -58,9 +58,17 @@ def extended(sandbox: Sandbox, meter: Meter, payers: Sequence[Account], now: dat
 
 
 def closed(sandbox: Sandbox, meter: Meter, now: datetime) -> Meter:
-    """The meter of a sandbox that is gone: everything is booked, nothing is held."""
+    """The meter of a sandbox that is gone: everything is booked, nothing is held.
+
+    What was booked stays booked, also where the task's own times are shorter than they were taken to be.
+    """
     return replace(
-        meter, booked=spent(sandbox, now), payers=(), held=ZERO, periods=meter.periods + 1, closed=True
+        meter,
+        booked=max(meter.booked, spent(sandbox, now)),
+        payers=(),
+        held=ZERO,
+        periods=meter.periods + 1,
+        closed=True,
     )
 
 

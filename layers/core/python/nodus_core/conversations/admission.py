@@ -9,6 +9,7 @@ from nodus_core.access.door import Place
 from nodus_core.conversations import promises
 from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.beginnings import begin
+from nodus_core.conversations.images import Images
 from nodus_core.conversations.pinning import pinned
 from nodus_core.conversations.promises import Promise
 from nodus_core.conversations.races import look_again
@@ -32,6 +33,7 @@ class Admission:
     executions: Executions
     schedules: Schedules
     ids: Ids
+    images: Images
 
     @property
     def _keeping(self) -> BatchKeeping:
@@ -106,7 +108,7 @@ class Admission:
         return self.shelf.revise(old, manifest, exact=exact)
 
     def _admit(self, place: Place, uid: str, manifest: Manifest, promised: Promise | None) -> Outcome:
-        run = pinned(self.shelf, place, uid, manifest, self.shelf.clock.now())
+        run = pinned(self.images, place, uid, manifest, self.shelf.clock.now())
         now = self.shelf.clock.now()
         obj = versioned(run.object, now)
         receipt = promises.receipt_of(promised, obj, now) if promised else None

@@ -11,7 +11,6 @@ from nodus_core.kernel.objects import SANDBOX
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.columns import pick
-from nodus_core.resources.defaults import DEFAULT_IMAGE
 from nodus_core.resources.endpoint import NAMED
 from nodus_core.resources.inference_source import ModelSpec
 
@@ -53,7 +52,6 @@ def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     wanting = {
         "spec.source": "source" in spec,
         "spec.network.egress.policy": pick(spec, "network.egress.policy") not in (None, "Deny"),
-        "spec.image": spec.get("image") not in (None, DEFAULT_IMAGE),
     }
     return [field for field, needed in wanting.items() if needed]
 

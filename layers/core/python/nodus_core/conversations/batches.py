@@ -123,7 +123,8 @@ class Batches:
         version = 0
         for number, item in enumerate(manifests):
             try:
-                run = pinned(self.admission.shelf, place, self.admission.ids.fresh("run"), item, now)
+                uid = self.admission.ids.fresh("run")
+                run = pinned(self.admission.images, place, uid, item, now)
             except Refusal as refusal:
                 self._forget(runs)
                 raise of_item(number, refusal) from None

@@ -14,6 +14,7 @@ from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
 from nodus_core.resources.columns import READY, pick
+from nodus_core.resources.environmentimage import COMPLETED
 from nodus_core.resources.kinds import BY_NAME
 
 _PROJECTED = frozenset({AGENT_RUN, SANDBOX})
@@ -72,6 +73,8 @@ def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime)
         yield from _subagents(spec)
     elif kind == "ApiKey":
         yield _api_key(spec, now)
+    elif kind == "EnvironmentImage":
+        yield _image(status)
     elif status.get("phase") == CLOSING:
         message = "A call that deletes the project has closed it, and nothing is made in it: delete it again."
         yield Said(READY, False, CLOSING, message)
@@ -100,6 +103,14 @@ def _subagents(spec: Spec) -> Iterator[Said]:
     if "maxParallelAgents" in spec:
         message = "spec.maxParallelAgents is kept and not honoured yet: runs have no subagents."
         yield Said(SUBAGENTS, False, NOT_AVAILABLE, message)
+
+
+def _image(status: Mapping[str, Any]) -> Said:
+    if status.get("state") == COMPLETED:
+        return Said(READY, True, COMPLETED, "It can be used as the image of Agents and Sandboxes.")
+    # One of an earlier release has no state: nothing has looked for its image.
+    message = str(status.get("message", "Nobody has looked for its image yet: build it again."))
+    return Said(READY, False, str(status.get("reason", NOT_AVAILABLE)), message)
 
 
 def _api_key(spec: Spec, now: datetime) -> Said:

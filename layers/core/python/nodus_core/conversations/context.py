@@ -29,7 +29,8 @@ class ModelChoice:
 class Context:
     """Settings of the agent and the run, copied at admission; later edits of the agent do not reach them.
 
-    `egress` is `Deny`, `AllowList` or `Open`; `state_dir` is the folder that Snapshotted continuity keeps;
+    `image` is as people name it, `pull` the same by its digest (None: the machine's own tools); `egress` is `Deny`,
+    `AllowList` or `Open`; `state_dir` is the folder that Snapshotted continuity keeps;
     `cpu` is in vCPU, `memory` in MiB.
     """
 
@@ -40,6 +41,7 @@ class Context:
     working_dir: str = DEFAULT_FOLDER
     setup: str | None = None
     image: str = DEFAULT_IMAGE
+    pull: str | None = None
     egress: str = "Deny"
     allow: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict[str, str])
@@ -55,12 +57,13 @@ class Context:
     def machine(self) -> Machine:
         """The sandbox that the run gets."""
         return Machine(
-            self.image,
-            self.cpu * CPU_UNITS,
-            self.memory,
-            self.egress,
-            self.working_dir,
-            dict(self.env),
+            image=self.image,
+            pull=self.pull,
+            cpu=self.cpu * CPU_UNITS,
+            memory=self.memory,
+            egress=self.egress,
+            working_dir=self.working_dir,
+            env=dict(self.env),
             secrets=self.secrets,
         )
 

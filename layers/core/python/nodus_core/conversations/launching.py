@@ -39,6 +39,7 @@ def new_sandbox(session: Session) -> Sandbox:
         enrol_hash="",
         created_at=session.ports.clock.now(),
         image=session.machine.image,
+        pull=session.machine.pull,
         egress=session.machine.egress,
         secrets=session.machine.secrets,
     )
@@ -93,6 +94,7 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
         cpu=machine.cpu,
         memory=machine.memory,
         tags={"nodus:run": session.conversation.id, "nodus:egress": machine.egress},
+        image=machine.pull,
     )
     session.ports.journal.sandboxes.note_task(sandbox.id, task)
 

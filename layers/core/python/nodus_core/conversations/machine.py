@@ -12,11 +12,13 @@ CPU_UNITS = 1024
 
 @dataclass(frozen=True)
 class Machine:
-    """Settings of one sandbox. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
+    """Settings of one sandbox. `image` is as people name it, `pull` the same by its digest, None: what the machine
+    under it has. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
     `AllowList` or `Open`; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
     what its time may cost in all, as text, None: anything."""
 
     image: str = DEFAULT_IMAGE
+    pull: str | None = None
     cpu: int = CPU_UNITS
     memory: int = 2048
     egress: str = "Deny"

@@ -10,6 +10,7 @@ from nodus_core.conversations.availability import check_sandbox
 from nodus_core.conversations.beginnings import begin
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
+from nodus_core.conversations.images import Images, Pinned
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.conversations.promises import Promise
@@ -45,16 +46,19 @@ class OwnSandboxes(Definitions):
     kind: str = SANDBOX
     kicks: Kicks = field(kw_only=True)
     schedules: Schedules = field(kw_only=True)
+    images: Images = field(kw_only=True)
 
     def begun(self, manifest: Manifest) -> dict[str, Any]:
         return machine_status.made(*_spec(manifest).size)
 
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
-        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet, `Invalid` for a run's name."""
+        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet, `Invalid` for a run's name or
+        an image that cannot be used."""
         if ids.is_runs_sandbox(manifest.name):
             cause = Cause("metadata.name", "is how a run's sandbox is called: take another name")
             raise invalid(SANDBOX, manifest.name, (cause,))
         check_sandbox(manifest.name, manifest.spec)
+        self.images.pinned(obj.key, _spec(manifest).image)
         return ()
 
     def commit(self, obj: Object, manifest: Manifest, promised: Promise | None, *more: Operation) -> Outcome:
@@ -121,10 +125,11 @@ class OwnSandboxes(Definitions):
         spec = _spec(manifest)
         secrets = pinned(self.shelf.journal, spec.secrets or (), obj.key)
         ttl = duration(spec.ttl) if spec.ttl else None
+        image = self.images.pinned(obj.key, spec.image)
         return Conversation(
             id=obj.uid,
             object=obj.key,
-            context=self.shelf.payloads.put(scope_of(obj), _machine(spec, secrets).to_json()),
+            context=self.shelf.payloads.put(scope_of(obj), _machine(spec, image, secrets).to_json()),
             line=lines.first(obj.created_at),
             created_at=obj.created_at,
             cap=ZERO,
@@ -152,10 +157,12 @@ def _spec(manifest: Manifest) -> SandboxSpec:
     return spec
 
 
-def _machine(spec: SandboxSpec, secrets: tuple[SecretVariable, ...]) -> Machine:
+def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ...]) -> Machine:
     cpu, memory = (Decimal(each) for each in spec.size)
     idle = duration(spec.idle_timeout) if spec.idle_timeout else None
     return Machine(
+        image=image.image,
+        pull=image.pull,
         cpu=int(cpu * CPU_UNITS),
         memory=int(memory * _MIB_PER_GIB),
         env={variable.name: variable.value for variable in spec.env or []},

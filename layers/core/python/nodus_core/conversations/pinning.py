@@ -10,6 +10,7 @@ from nodus_core.access.door import Place
 from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
 from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.images import Images, Pinned
 from nodus_core.conversations.own_keys import check_own_key
 from nodus_core.conversations.secret_variables import pinned as pinned_secrets
 from nodus_core.conversations.shelf import Shelf, as_text, check_unseen, key_of
@@ -56,11 +57,12 @@ class Admitted:
     spec: dict[str, Any]
 
 
-def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: datetime) -> Admitted:
+def pinned(images: Images, place: Place, uid: str, manifest: Manifest, now: datetime) -> Admitted:
     """A run as it is to be stored: all that it needs is pinned, and its long texts are kept.
 
     Raises `Refusal` as `Admission.admit_run` does for the run itself.
     """
+    shelf = images.shelf
     check_unseen(manifest)
     spec = check_spec(AGENT_RUN, manifest.name, manifest.spec)
     if not isinstance(spec, AgentRunSpec):
@@ -73,6 +75,7 @@ def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: dateti
     if model.own_key is not None:
         field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
         check_own_key(shelf.journal, key, model.wire, model.own_key, field)
+    image = images.pinned(key, agent.spec.image, "spec.agent")
     cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
     scope, said = Scope(place.org, uid), manifest.metadata
     put = partial(shelf.payloads.put, scope)
@@ -89,7 +92,7 @@ def pinned(shelf: Shelf, place: Place, uid: str, manifest: Manifest, now: dateti
         selectable=selectable(manifest.spec),
     )
     secrets = pinned_secrets(shelf.journal, agent.spec.secrets or (), key, "spec.agent")
-    conversation = _conversation(obj, spec, put(_context(agent, spec, secrets).to_json()), cap)
+    conversation = _conversation(obj, spec, put(_context(agent, spec, image, secrets).to_json()), cap)
     first = _first_input(obj, put(spec.input), place.caller)
     return Admitted(obj, conversation, first, agent.object, fixed)
 
@@ -144,7 +147,7 @@ def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
         raise invalid(AGENT_RUN, name, (Cause("spec.deadline", message),))
 
 
-def _context(agent: _Agent, run: AgentRunSpec, secrets: tuple[SecretVariable, ...]) -> Context:
+def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[SecretVariable, ...]) -> Context:
     """What the run pins: the agent's settings, with the run's own model in place of the agent's (NODQ-30)."""
     spec = agent.spec
     return Context(
@@ -154,7 +157,8 @@ def _context(agent: _Agent, run: AgentRunSpec, secrets: tuple[SecretVariable, ..
         model=_choice(run.model or spec.model),
         working_dir=spec.working_dir or defaults.DEFAULT_FOLDER,
         setup=spec.setup,
-        image=spec.image or defaults.DEFAULT_IMAGE,
+        image=image.image,
+        pull=image.pull,
         env={variable.name: variable.value for variable in spec.env or []},
         max_tool_calls=defaults.DEFAULT_TOOL_CALLS if spec.max_tool_calls is None else spec.max_tool_calls,
         max_parallel_agents=spec.max_parallel_agents or 0,

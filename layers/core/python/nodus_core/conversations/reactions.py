@@ -6,11 +6,13 @@ Everything here may be lost, late or doubled; nothing depends on it but speed.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.waiters import Waiters
 from nodus_core.journal.ports import Event, Events
+from nodus_core.kernel import metering
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.states import CommandState, SandboxState
 
@@ -67,15 +69,18 @@ class Reactions:
         """The moment of a run's deadline: whoever kicks its line then stops it."""
         self.kicks.kick(line)
 
-    def task_stopped(self, sandbox_id: str, reason: str) -> None:
-        """A sandbox's task has ended, by whomever: its line looks what that means."""
+    def task_stopped(
+        self, sandbox_id: str, reason: str, began: datetime | None = None, ended: datetime | None = None
+    ) -> None:
+        """A sandbox's task has ended, by whomever: its line looks what that means. `began`, `ended`: its own times."""
         journal = self.kicks.journal
         sandbox = journal.sandbox(sandbox_id)
         if sandbox is None:
             log.warning("task of unknown sandbox %r has stopped", sandbox_id)
             return
         try:
-            journal.sandboxes.gone(sandbox_id, reason, self.kicks.clock.now())
+            began, at = metering.counted(sandbox, began, ended, self.kicks.clock.now())
+            journal.sandboxes.gone(sandbox_id, reason, at, began=began)
         except ConditionFailed:
             log.info("sandbox %s was known to be gone", sandbox_id)
         self.kicks.kick(sandbox.conversation)

@@ -1,11 +1,12 @@
 """The ends of sandboxes: found out from their provider, or asked for there, and recorded."""
 
 import logging
-from datetime import datetime
 
 from nodus_core.conversations.session import Session
 from nodus_core.journal.ports import TaskReport
+from nodus_core.kernel import metering
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
+from nodus_core.kernel.metering import Times
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, SandboxState
 
@@ -29,17 +30,18 @@ def probe(session: Session, sandbox: Sandbox) -> None:
     if report.phase == "missing" and sandbox.state in ALIVE_SANDBOXES and age < BELIEVED_MISSING_S:
         return
     if report.phase in ("stopped", "missing"):
-        record_gone(session, sandbox, report.reason or f"its task is {report.phase}", report.at)
+        times = metering.counted(sandbox, report.began, report.at, session.ports.clock.now())
+        record_gone(session, sandbox, report.reason or f"its task is {report.phase}", times)
 
 
-def record_gone(session: Session, sandbox: Sandbox, reason: str, at: datetime | None = None) -> None:
+def record_gone(session: Session, sandbox: Sandbox, reason: str, times: Times | None = None) -> None:
     """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again.
 
-    `at`: when it ended, if that is known; else now.
+    `times`: when its task began and ended, if that is known; else it has ended now.
     """
-    now = session.ports.clock.now()
+    began, at = times or (None, session.ports.clock.now())
     try:
-        session.ports.journal.sandboxes.gone(sandbox.id, reason, min(at or now, now), only=(sandbox.state,))
+        session.ports.journal.sandboxes.gone(sandbox.id, reason, at, began=began, only=(sandbox.state,))
     except ConditionFailed:
         log.info("sandbox %s is no longer %s", sandbox.id, sandbox.state)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodus_core.documents.schemas import name_of
-from nodus_core.documents.shared import LOGIN_ANSWER, STATUS, Schema
+from nodus_core.documents.shared import IMAGE_CHOICES, INFERENCE, LOGIN_ANSWER, STATUS, Schema
 from nodus_core.resources.fields import LONGEST_LABEL, LONGEST_NAME
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
 from nodus_core.resources.media_types import APPLY, JSON, MERGE, TEXT
@@ -78,6 +78,7 @@ LISTED = Parameter(
     "Tell what there is, and not what stands in it; a file is the one entry of its list.",
     {"type": "boolean"},
 )
+MODEL = Parameter("model", "query", "Id or alias of a model of the catalogue; left out: the first one.")
 LIMIT = Parameter(
     "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
 )
@@ -142,6 +143,7 @@ def operations() -> Iterator[Operation]:
         yield from of_kind(kind)
     yield from below_runs()
     yield from below_sandboxes()
+    yield from of_images()
     yield log_in()
 
 
@@ -246,8 +248,31 @@ def below_sandboxes() -> Iterator[Operation]:
     yield paths.call(
         "GET", f"{ONE}/files", "connect", "Read a sandbox's files", files, (PATH, LISTED, LIMIT, CONTINUE)
     )
+    told = {200: Answer("A model, its rates, and texts to use it by.", INFERENCE)}
+    yield paths.call(
+        "GET", f"{ONE}/inference", "connect", "Read how code in a sandbox uses a model", told, (MODEL,)
+    )
     ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
     yield paths.call("POST", f"{below}/{{command}}/cancel", "connect", "End a command", ended, one)
+
+
+def of_images() -> Iterator[Operation]:
+    """What there is of images beside the project's objects."""
+    paths, shown = _Paths(BY_NAME["EnvironmentImage"]), name_of("EnvironmentImage")
+    built = {200: Answer("What it stands for now.", shown)}
+    yield paths.call("POST", f"{ONE}/build", "connect", "Find out anew what an image stands for", built)
+    refused = (400, 401, 403, 404, *_ALWAYS)
+    yield Operation(
+        method="GET",
+        path=f"{BASE}/namespaces/{{namespace}}/imagechoices",
+        id="listNamespacedImageChoice",
+        summary="List what sandboxes can be made of",
+        action="list",
+        kind="EnvironmentImage",
+        plural="environmentimages",
+        parameters=(PROJECT, ORGANIZATION),
+        answers={200: Answer("The images.", IMAGE_CHOICES), **dict.fromkeys(refused, _REFUSAL)},
+    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ STEPS = f"{PREFIX}.StepList"
 COMMAND = f"{PREFIX}.SandboxCommandView"
 COMMANDS = f"{PREFIX}.SandboxCommandList"
 FILES = f"{PREFIX}.SandboxFileList"
+IMAGE_CHOICES = f"{PREFIX}.ImageChoiceList"
+INFERENCE = f"{PREFIX}.SandboxInference"
 LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
@@ -297,6 +299,58 @@ SHARED: dict[str, Schema] = {
             },
         },
         "items",
+    ),
+    IMAGE_CHOICES: _fields(
+        "What sandboxes can be made of: the catalogue's images, and the project's completed ones.",
+        {
+            **_versioned("nodus.dev/v1", "ImageChoiceList"),
+            "metadata": _NOTHING,
+            "items": {
+                "type": "array",
+                "description": "The images.",
+                "items": _fields(
+                    "An image.",
+                    {
+                        "image": text("What `spec.image` of an Agent or a Sandbox says."),
+                        "source": text("Whose it is.", enum=["Catalog", "Project"]),
+                        "digest": text("What the project's image stands for now."),
+                    },
+                    "image",
+                    "source",
+                ),
+            },
+        },
+        "items",
+    ),
+    INFERENCE: _fields(
+        "How code in a sandbox uses a model that Nodus serves.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxInference"),
+            "metadata": _fields("What it is about.", {"name": text("The sandbox.")}),
+            "model": _fields(
+                "A model of the catalogue that can call tools.",
+                {
+                    "id": text("Its id."),
+                    "name": text("What people call it."),
+                    "contextWindow": whole("Tokens that it reads at most."),
+                    "tokenRates": _texts(
+                        "US dollars per million tokens; a rate that is unknown is left out."
+                    ),
+                },
+                "id",
+                "name",
+                "tokenRates",
+            ),
+            "models": _list("Ids of all such models."),
+            "host": text("The host that the sandbox has to reach, for `network.egress.allow`."),
+            "setupPrompt": text("What to tell a coding tool in the sandbox."),
+            "python": text("A Python example with that model."),
+        },
+        "model",
+        "models",
+        "host",
+        "setupPrompt",
+        "python",
     ),
     LOGIN_ANSWER: _fields(
         "A key that was given for a login.",

@@ -63,6 +63,9 @@ class TaskReport:
     at: datetime | None = None
     """When it stopped, as far as is known."""
 
+    began: datetime | None = None
+    """When its time began to cost, as far as is known; of one that stopped before, when it stopped."""
+
 
 class SandboxTasks(Protocol):
     """The tasks that hold sandboxes (docs/protocols.md §3)."""
@@ -75,6 +78,7 @@ class SandboxTasks(Protocol):
         cpu: int | None = None,
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
+        image: str | None = None,
     ) -> str:
         """Starts the sandbox's task, unless it has one, and returns its ARN.
 
@@ -82,7 +86,8 @@ class SandboxTasks(Protocol):
         it (ECS does for a day); where it does not, another one is started, whose code replaces the first one's.
 
         `variables` is the daemon's environment; `cpu` in units of 1/1024 processor and `memory` in MiB
-        override those of the task definition. Raises `RetryableError` when there is no capacity now.
+        override those of the task definition. `image` is the one that it is made of, by its digest; None: what the
+        task definition names. Raises `RetryableError` when there is no capacity now.
         """
         ...
 
@@ -98,6 +103,18 @@ class SandboxTasks(Protocol):
         ...
 
     def state(self, task: str) -> TaskReport: ...
+
+
+class ImageRegistry(Protocol):
+    """A place that images are pulled from."""
+
+    def digest(self, repository: str, version: str, host: str) -> str:
+        """The digest (`sha256:…`) of an image; `version` is a tag or a digest.
+
+        Raises `RetryableError` when the registry does not answer now, `TerminalError` when it has no such image or
+        gives it to nobody without credentials: the message is for whoever has named the image.
+        """
+        ...
 
 
 class Bell(Protocol):

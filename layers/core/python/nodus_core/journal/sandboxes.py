@@ -159,9 +159,18 @@ class Sandboxes:
         )
 
     def gone(
-        self, sandbox: str, reason: str, at: datetime, *, only: tuple[SandboxState, ...] = BEFORE_GONE
+        self,
+        sandbox: str,
+        reason: str,
+        at: datetime,
+        *,
+        began: datetime | None = None,
+        only: tuple[SandboxState, ...] = BEFORE_GONE,
     ) -> None:
-        """The task has ended. Condition: the sandbox is in one of the states `only`; the first word stays."""
+        """The task has ended; `began` is when its own time began, where the provider has said it (NOD-414).
+
+        Condition: the sandbox is in one of the states `only`; the first word stays.
+        """
         self._writer.commit(
             "sandbox-gone",
             Update(
@@ -171,6 +180,7 @@ class Sandboxes:
                     "state": SandboxState.GONE.value,
                     "reason": reason,
                     "gone_at": stamp(at),
+                    **({} if began is None else {"started_at": stamp(began)}),
                     "outbox": "sandbox",
                 },
                 remove=("connection",),

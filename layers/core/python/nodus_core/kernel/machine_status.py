@@ -8,7 +8,7 @@ Each function takes the status as it is and returns the next one; none reads any
 from decimal import Decimal
 
 from nodus_core.kernel.machines import COST_REACHED, IDLE, LOST, START_FAILED, STOPPED, UNPAID
-from nodus_core.kernel.projection import DELETED, Status, conditions, dollars
+from nodus_core.kernel.projection import DELETED, Status, conditions, dollars, image_of
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 
@@ -52,7 +52,7 @@ def stopping(status: Status) -> Status:
 
 def requested(status: Status, sandbox: Sandbox, starts: int) -> Status:
     """A machine is asked for."""
-    return {**_plain(status), "phase": PENDING, "starts": starts, "machine": sandbox.id}
+    return {**_plain(status), "phase": PENDING, "starts": starts, "machine": sandbox.id, **image_of(sandbox)}
 
 
 def running(status: Status, sandbox: Sandbox) -> Status:

@@ -13,6 +13,9 @@ from nodus_core.kernel.states import SandboxState
 AHEAD = timedelta(minutes=1)
 """Before its paid time ends, a sandbox's next period is paid, or the sandbox is stopped."""
 
+Times = tuple[datetime | None, datetime]
+"""When a task's time began to count, None: as it was noted when it was asked for; and when it ended."""
+
 _HOUR_S = 3600
 _MICRO = Decimal("0.000001")
 
@@ -30,6 +33,16 @@ def spent(sandbox: Sandbox, now: datetime) -> Decimal:
     if sandbox.task is None and sandbox.token_hash is None:
         return ZERO
     return price(sandbox.meter.hourly, (sandbox.gone_at or now) - sandbox.started_at)
+
+
+def counted(sandbox: Sandbox, began: datetime | None, ended: datetime | None, now: datetime) -> Times:
+    """The times by which a sandbox that is gone is booked: its task's own, as its provider tells them.
+
+    Never before the task was asked for, never after now: another clock than ours is not believed beyond that.
+    """
+    asked = sandbox.started_at or sandbox.created_at
+    end = max(min(ended or now, now), asked)
+    return (None if began is None or sandbox.started_at is None else min(max(began, asked), end)), end
 
 
 def total(sandbox: Sandbox, now: datetime) -> Decimal:

@@ -80,12 +80,17 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
         "attempts": conversation.attempts,
         "sandbox": {
             "name": sandbox.id,
-            "image": sandbox.image,
+            **image_of(sandbox),
             "egress": sandbox.egress,
             "phase": phase,
         },
         "conditions": conditions(sandbox),
     }
+
+
+def image_of(sandbox: Sandbox) -> Status:
+    """What a sandbox is made of: the image as it was named, and its digest where it is one (NOD-021)."""
+    return {"image": sandbox.image, **({"imageDigest": sandbox.digest} if sandbox.digest else {})}
 
 
 def without_sandbox(status: Status) -> Status:
@@ -99,7 +104,7 @@ def computed(status: Status, compute: Decimal) -> Status:
 
 
 def conditions(sandbox: Sandbox) -> list[Status]:
-    """What holds of a sandbox that has come up: `Isolated`, and `EgressEnforced` with what enforces it."""
+    """What holds of a sandbox that has come up: `Isolated`, `EgressEnforced` with what enforces it, `ImagePinned`."""
     if sandbox.isolated is None:
         return []
     guards = {"network": "Network", "seccomp": "Guard"}
@@ -111,7 +116,16 @@ def conditions(sandbox: Sandbox) -> list[Status]:
             "status": str(enforced),
             **({"reason": guards.get(sandbox.guard, "Guard")} if sandbox.guard else {}),
         },
+        _image_condition(sandbox),
     ]
+
+
+def _image_condition(sandbox: Sandbox) -> Status:
+    """`ImagePinned`: whether the sandbox is a container of an image that can never change (NOD-448)."""
+    if sandbox.digest:
+        return {"type": "ImagePinned", "status": "True", "reason": "Digest", "message": sandbox.digest}
+    message = f"There are no container images here: the machine's own tools stand for {sandbox.image}."
+    return {"type": "ImagePinned", "status": "False", "reason": "MachineTools", "message": message}
 
 
 def waiting(status: Status, reason: str, message: str, unresolved: list[Status] | None = None) -> Status:

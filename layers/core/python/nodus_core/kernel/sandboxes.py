@@ -26,7 +26,8 @@ class SecretVariable:
 class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 
-    `isolated`, `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
+    `image` is as people name it, `pull` the same by its digest (None: what the machine under it has). `isolated`,
+    `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
     counts from `started_at`, when its task was asked for last, to `gone_at`; `worked_at` is when somebody last had
     something done in it.
     """
@@ -52,6 +53,12 @@ class Sandbox:
     worked_at: datetime | None = None
     meter: Meter | None = None
     secrets: tuple[SecretVariable, ...] = ()
+    pull: str | None = None
+
+    @property
+    def digest(self) -> str | None:
+        """That of its image; None: it is made of what its machine has."""
+        return None if self.pull is None else self.pull.partition("@")[2]
 
 
 @dataclass(frozen=True)

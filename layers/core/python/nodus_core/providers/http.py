@@ -19,7 +19,7 @@ LARGEST_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer: 16 MiB of reply (FLD-06), with room for what escapes add."""
 
 _DEADLINE = "nodus.deadline"
-_UNSENT = (
+UNSENT = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
     httpx2.PoolTimeout,
@@ -84,7 +84,7 @@ class SdkSender:
         self._connection_error = connection_error
 
     def send(self, body: bytes) -> Answer:
-        return _within(self._seconds, lambda: self._send(body))
+        return within(self._seconds, lambda: self._send(body))
 
     def _send(self, body: bytes) -> Answer:
         try:
@@ -93,7 +93,7 @@ class SdkSender:
             response = error.response  # pyright: ignore[reportAttributeAccessIssue] - both SDKs have it
         except (self._connection_error, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
-            raise ConnectionFailure(cause, sent=not isinstance(cause, _UNSENT)) from error
+            raise ConnectionFailure(cause, sent=not isinstance(cause, UNSENT)) from error
         except httpx2.InvalidURL as error:
             raise ConnectionFailure(NeverSendable(f"its address is none: {error}"), sent=False) from error
         return Answer(response.status_code, response.headers, response.content)
@@ -102,7 +102,7 @@ class SdkSender:
         self._client.close()
 
 
-def _within(seconds: float, send: Callable[[], Answer]) -> Answer:
+def within(seconds: float, send: Callable[[], Answer]) -> Answer:
     """What `send` gives, or a failure once it has taken `seconds`; it then goes on by itself until it ends.
 
     Every read has a time-out of its own only: a server that drips its headers, or goes silent in its last moment,

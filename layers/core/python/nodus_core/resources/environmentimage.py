@@ -5,6 +5,9 @@ from pydantic import Field
 from nodus_core.resources.columns import AGE, NAME, Column
 from nodus_core.resources.fields import Image, Script, Spec
 
+BUILDING, COMPLETED, FAILED = "Building", "Completed", "Failed"
+"""`status.state` of an image; only completed ones can be used (NOD-447)."""
+
 
 class EnvironmentImageSpec(Spec):
     """An image for sandboxes: the one that it starts from, and what is installed into it."""

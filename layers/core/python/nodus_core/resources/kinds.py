@@ -101,7 +101,6 @@ KINDS = (
         "environmentimage",
         environmentimage.EnvironmentImageSpec,
         environmentimage.COLUMNS,
-        notice="No image is built yet: what it is to be is kept and checked.",
     ),
     Kind(
         "Sandbox",

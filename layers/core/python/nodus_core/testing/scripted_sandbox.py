@@ -43,6 +43,7 @@ class ScriptedSandboxes:
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
         self.daemons: dict[str, Daemon] = {}
+        self.images: dict[str, str | None] = {}
         self.effects: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.answers: Answers = lambda kind, request: failed("invalid")
@@ -60,8 +61,10 @@ class ScriptedSandboxes:
         cpu: int | None = None,
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
+        image: str | None = None,
     ) -> str:
         arn = f"task/{sandbox}"
+        self.images[sandbox] = image
         if arn not in self.daemons:
             token, boot = f"token-{sandbox}", f"boot-{sandbox}"
             self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot)
