@@ -9,6 +9,7 @@ from nodus_core.billing.credits import Credits
 from nodus_core.conversations.directory import Directory
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.templates import Templates
+from nodus_core.journal.access import Access
 from nodus_core.journal.ports import Ids
 from nodus_core.kernel.errors import Cause, Refusal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -123,7 +124,7 @@ class Operations:
         journal, clock = shelf.journal, shelf.clock
         return cls(
             Directory.over(shelf, ids),
-            Credits(journal.accounts, journal.ledger, clock),
+            Credits(Access(journal.writer), journal.accounts, journal.ledger, clock),
             Templates(journal, clock, ids),
         )
 
@@ -139,7 +140,7 @@ class Operations:
             case SetCredits() as left:
                 return self.credits.set(left.organization, left.remaining, left.request_key)
             case GetCredits(organization=organization):
-                return self.credits.show(organization)
+                return self.credits.read(organization)
             case PublishTemplates():
                 self.directory.create_organization(SYSTEM_ORG)
                 self.directory.create_project(SYSTEM_ORG, SYSTEM_PROJECT)

@@ -97,6 +97,7 @@ def serve(handler: Any, setup: dict[str, Any], request: dict[str, Any]) -> dict[
     except SystemExit as error:
         return {"status": "error", "error": f"Runtime exited: {error}", "errorType": "Runtime.ExitError"}
     except BaseException as error:  # noqa: BLE001 - an environment outlives whatever its handler raises
+        print(f"[ERROR] {''.join(traceback.format_exception(error))}", file=sys.stderr)  # as Lambda's runtime
         return failure(error)
     finally:
         sys.stdout.flush()

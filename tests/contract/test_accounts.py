@@ -9,14 +9,14 @@ from decimal import Decimal
 import pytest
 from nodus_core.billing.credits import Credits
 from nodus_core.billing.slices import lacking
-from nodus_core.journal.access import Organization, organization_row
+from nodus_core.journal.access import Access, Organization, organization_row
 from nodus_core.journal.accounts import closing, credits_id, limiting, opening
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key, run_key
 from nodus_core.journal.store import Absent, Operation, Put, Store
 from nodus_core.journal.writer import stored
-from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.money import Account, Purse
 from nodus_core.kernel.objects import Hold, Run
 from nodus_core.kernel.progress import begin, settle
@@ -200,8 +200,10 @@ def test_a_closed_account_pays_no_more_and_goes_when_nothing_is_held(journal: Jo
 @pytest.mark.req("NODQ-99")
 def test_credits_grow_once_for_each_request(journal: Journal) -> None:
     journal.writer.commit("create-organization", organization_row(Organization("acme", NOW)))
-    credit = Credits(journal.accounts, journal.ledger, FakeClock())
-    assert credit.show("acme") == {"unlimited": True}
+    credit = Credits(Access(journal.writer), journal.accounts, journal.ledger, FakeClock())
+    assert credit.read("acme") == {"unlimited": True}
+    with pytest.raises(Refusal, match="there is no organization 'nobody'"):
+        credit.read("nobody")
     for key in ("k1", "k1", "k2"):
         credit.add("acme", "1.50", key)
     account = journal.accounts.account(credits_id("acme"))

@@ -2,13 +2,16 @@
 
 import asyncio
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import INVALID_REQUEST
 from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.resources.document import MAX_BODY
+from nodus_core.resources.media_types import JSON
 
 from functions.api.gate import Gate
 from functions.api.mcp.server import KEPT_HEADERS, Connection
@@ -19,9 +22,27 @@ _OPEN = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 def answer(gate: Gate, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """The response to a request whose key was found good."""
+    if (refused := _refused(body_of(event))) is not None:
+        return refused
     headers = headers_of(event)
     kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
     return asyncio.run(_served(Connection(gate, kept, context), event, headers))
+
+
+def _refused(body: bytes) -> dict[str, Any] | None:
+    """The refusal of a message with an id that no answer could carry, which a client would wait for without end.
+
+    JSON that cannot be read, and what else is no message, the SDK refuses itself.
+    """
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or "id" not in message or type(message["id"]) in (int, str):
+        return None
+    error = {"code": INVALID_REQUEST, "message": "id must be a string or a whole number"}
+    text = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    return {"statusCode": 400, "headers": {"Content-Type": JSON, "Cache-Control": "no-store"}, "body": text}
 
 
 async def _served(

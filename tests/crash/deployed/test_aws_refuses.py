@@ -50,6 +50,8 @@ def test_runs_end_right_and_nothing_happens_twice_while_aws_refuses(person: Pers
     person.agent("refused", model=OPEN_MODEL, system=f"You are careful. {LONG}")
     person.agent("routed", model={"access": "Nodus"})
     with Effects(cloud.state, cloud.state.folder / "effects") as effects:
+        # Starts are refused from the first on: a run that goes well needs no later one.
+        control.tell(cloud.state, do="weather", seed=SEED, rates={"states": 0.7})
         runs = [started(person, agent, number) for number, agent in enumerate(("refused", "routed") * 3)]
         control.tell(cloud.state, do="weather", seed=SEED, rates=RATES)
         ends = {run.name: until_ended(run) for run, _ in runs}

@@ -185,6 +185,27 @@ def test_there_is_no_stream_and_no_session_to_ask_for(rest: Rest, method: str) -
     assert json.loads(answers[0]["body"])["reason"] == "MethodNotAllowed"
 
 
+@pytest.mark.parametrize("number", ["1.0", "null", "{}", "true", "[1]"])
+def test_a_message_whose_id_no_answer_could_carry_is_refused(rest: Rest, number: str) -> None:
+    """It would be taken for one that wants no answer, and its client would wait for ever."""
+    body = f'{{"jsonrpc": "2.0", "id": {number}, "method": "tools/list"}}'
+    event = {
+        "rawPath": "/mcp",
+        "headers": {
+            "authorization": f"Bearer {rest.key}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        },
+        "requestContext": {"http": {"method": "POST", "path": "/mcp"}, "stage": "$default"},
+        "body": body,
+        "isBase64Encoded": False,
+    }
+    answer = mcp.answer(rest.gate, event, Context())
+    assert answer["statusCode"] == 400
+    error = json.loads(answer["body"])
+    assert (error["id"], error["error"]["code"]) == (None, -32600)
+
+
 def test_a_request_is_one_use_of_its_key_also_when_it_calls_a_tool() -> None:
     rest = Rest(rate=Rate(per_second=1, burst=60))
     rest.agent("a", system="x")

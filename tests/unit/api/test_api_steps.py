@@ -232,7 +232,7 @@ def test_previews_are_short_whole_and_harmless(rest: Rest) -> None:
     made = Opened(rest)
     result = Result(Inline("\x1b]0;x\x07é\u202e" + "é" * 3000), error="Refused", exit_code=0)
     shown = step(made.run, made.task("r1t0", state=TaskState.FAILED, finished_at=made.now, result=result), 1)
-    assert shown["preview"].startswith("\\x1b]0;x\\x07é\\x202eé")
+    assert shown["preview"].startswith("\\x1b]0;x\\x07é\\u202eé")
     assert len(shown["preview"].encode()) <= 4096
     assert (shown["error"], shown["exitCode"]) == ("Refused", 0)
     json.dumps(shown).encode()

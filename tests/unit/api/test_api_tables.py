@@ -49,6 +49,14 @@ def test_a_list_and_an_object_are_shown_as_rows(rest: Rest, path: str) -> None:
     assert shown["rows"][0]["object"]["metadata"]["name"] == "r"
 
 
+@pytest.mark.req("FLD-08")
+def test_nothing_in_a_cell_steers_a_terminal(rest: Rest) -> None:
+    """kubectl escapes some of it itself, and neither C1 controls nor what turns the direction of writing."""
+    rest.run("s", agent="a", input="\x9b31m \u202egnp.exe \x1b]0;x\x07")
+    shown = cells(table(rest, "agentruns/s").json)
+    assert "\\x9b31m \\u202egnp.exe \\x1b]0;x\\x07" in shown.values()
+
+
 def test_pages_of_rows_go_on_as_pages_of_objects_do(rest: Rest) -> None:
     rest.run("s", agent="a")
     first = table(rest, "agentruns?limit=1").json

@@ -16,6 +16,7 @@ from nodus_core.journal.store import Key, Row, Transaction
 from nodus_core.kernel.objects import Cooling
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.times import stamp
+from nodus_core.providers.verdicts import retry_after
 from nodus_core.testing.clock import FakeClock
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.scripted_model import Step, plays, says, target
@@ -166,6 +167,23 @@ def test_a_call_that_others_keep_waiting_is_given_up_after_an_hour() -> None:
     assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "ModelUnavailable")
     assert world.models.requests == []
     assert status(world)["cost"]["totalUSD"] == "0"
+
+
+@pytest.mark.req("FLD-04")
+def test_one_strange_waiting_time_holds_the_others_back_for_minutes_and_fails_none() -> None:
+    """A provider that names days, once, to one run; another run with the same key comes meanwhile."""
+    seconds = retry_after({"retry-after": "9" * 20}, FakeClock().now)
+    assert seconds is not None
+    world = World(plays([says("done")]))
+    world.admit(context=CONTEXT)
+    cool(world, seconds)
+    for _ in range(60):
+        while world.executions.waiting:
+            step(world, world.executions.waiting.pop(0)[1])
+        world.clock.advance(60)
+        world.kicks.kick("conv")
+    assert status(world)["phase"] == "Succeeded"
+    assert len(world.models.requests) == 1
 
 
 @pytest.mark.req("FLD-04", "NOD-045")

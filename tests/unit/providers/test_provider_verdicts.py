@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nodus_core.inference import ModelOutcomeUnknown, ModelRefusedRequest, ModelUnavailable
+from nodus_core.inference.errors import LONGEST_RETRY_AFTER_S
 from nodus_core.providers.verdicts import Scene, error_inside, retry_after, status_error, unreadable
 
 KEY = "very-own-key-0123456789"
@@ -60,7 +61,7 @@ def test_only_what_holds_for_every_call_with_the_key_lets_all_wait() -> None:
         ({"retry-after": "0"}, 0),
         ({"retry-after": "-1"}, 0),
         ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, 86_400),
+        ({"retry-after": "inf"}, LONGEST_RETRY_AFTER_S),
         ({"retry-after": "later"}, None),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "Tue, 01 Jan 2030 12:00:09 GMT"}, 9),
@@ -77,7 +78,7 @@ def test_waiting_times_are_seconds_or_dates(headers: dict[str, str], seconds: fl
 @given(st.text(max_size=40))
 def test_no_waiting_time_crashes_or_is_absurd(text: str) -> None:
     seconds = retry_after({"retry-after": text}, now)
-    assert seconds is None or 0 <= seconds <= 86_400
+    assert seconds is None or 0 <= seconds <= LONGEST_RETRY_AFTER_S
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,18 @@ def test_whatever_stands_in_an_error_body_becomes_one_short_line(body: str) -> N
 )
 def test_odd_error_bodies_are_told_too(body: str) -> None:
     assert isinstance(status_error(SCENE, 400, {}, body, now), ModelRefusedRequest)
+
+
+@pytest.mark.req("FLD-08")
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 413, 529])
+def test_half_a_character_in_an_error_is_told_as_one_that_is_missing(status: int) -> None:
+    """JSON can write it and nothing can store it: the refusal must not be lost over its own text."""
+    body = '{"error": {"type": "invalid_request_error", "message": "half \\ud800 of it"}}'
+    found = (
+        error_inside(SCENE, {}, body, now) if status == 200 else status_error(SCENE, status, {}, body, now)
+    )
+    assert "half ? of it" in str(found)
+    str(found).encode()
 
 
 @pytest.mark.parametrize(

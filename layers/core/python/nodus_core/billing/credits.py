@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from nodus_core.billing import balance
+from nodus_core.journal.access import Access
 from nodus_core.journal.accounts import Accounts, credits_id
 from nodus_core.journal.ledger import Entry, Ledger
 from nodus_core.journal.ports import Clock
@@ -31,12 +32,18 @@ class Credits:
     """Use cases of the operator. Each raises `Refusal`: `Invalid` for a bad argument, `NotFound` without the
     organization, `Conflict` after too many lost races."""
 
+    access: Access
     accounts: Accounts
     ledger: Ledger
     clock: Clock
 
-    def show(self, org: str) -> dict[str, Any]:
-        """What an organization has left, has spent, and what its runs hold at the moment."""
+    def read(self, org: str) -> dict[str, Any]:
+        """What an organization has left, has spent, and what its runs hold at the moment. Raises `NotFound`."""
+        if self.access.organization(org) is None:
+            raise _no_organization(org)
+        return self._shown(org)
+
+    def _shown(self, org: str) -> dict[str, Any]:
         account = self.accounts.account(credits_id(org))
         if account is None or account.closed:
             return {"unlimited": True}
@@ -72,7 +79,7 @@ class Credits:
             made = self.ledger.entry(name, request_key)
             if made is not None:
                 _check_same(made, meaning)
-                return self.show(org)
+                return self._shown(org)
             account, now = self.accounts.account(name), self.clock.now()
             change = amount(account) if amount else Decimal(0)
             entry = Entry(name, request_key, change, now, meaning)
@@ -85,7 +92,7 @@ class Credits:
                 if not lost.current.get(2, {"there": True}):
                     raise _no_organization(org) from None
                 continue
-            return self.show(org)
+            return self._shown(org)
         raise Refusal("Conflict", f"the credits of {org!r} are being changed by others; try again")
 
 

@@ -61,7 +61,7 @@ class Admission:
             return self._admit(place, uid, wanted, promised)
 
         # The name was taken, the agent changed, or an equal call was faster.
-        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.make_way)
+        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.way_maker())
 
     def apply(self, place: Place, manifest: Manifest) -> Outcome:
         """The run as the manifest has it: admitted when there is none, else unchanged (NOD-052).
@@ -75,7 +75,7 @@ class Admission:
                 return self._keep(old, manifest, exact=False)
             return self._admit(place, self.ids.fresh("run"), manifest, None)
 
-        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.make_way)
+        return look_again(AGENT_RUN, manifest.name, attempt, self._keeping.way_maker())
 
     def update(self, place: Place, manifest: Manifest) -> Outcome:
         """The run with the manifest's labels and annotations. `NotFound`, `Invalid` for another spec, `Conflict`."""

@@ -28,7 +28,7 @@ LONGEST_INLINE_WAIT_S = 10.0
 """Seconds of a provider's waiting time that a worker sits out; longer ones let the line rest (FLD-04)."""
 
 LONGEST_WAIT_S = 3600.0
-"""Seconds that one call waits for its provider; then the turn is given up rather than held with its sandbox."""
+"""Seconds that one call waits for its provider in all; then the turn is given up rather than held with its sandbox."""
 
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
@@ -46,7 +46,7 @@ def wait_for_model(
     delay = _delay(task, error)
     if isinstance(error, ModelUnavailable) and error.busy:
         cooling.cool(session, Selection.of(session.open_run).target, delay)
-    if task.attempt >= MOST_ATTEMPTS or delay > LONGEST_WAIT_S:
+    if task.attempt >= MOST_ATTEMPTS or _is_too_long(session, task, delay):
         endings.fail(session, task, UNAVAILABLE, str(error), None if task.resent or may_have_run else ZERO)
         return None
     delay += cooling.spread(task, delay)
@@ -80,6 +80,12 @@ def _delay(task: Task, error: ModelUnavailable | ModelOutcomeUnknown) -> float:
     return min(FIRST_DELAY_S * 2 ** (task.attempt - 1), LONGEST_DELAY_S)
 
 
+def _is_too_long(session: Session, task: Task, seconds: float) -> bool:
+    """Whether a call that waits so many seconds more has waited longer than one may."""
+    waited = (session.ports.clock.now() - task.started_at).total_seconds()
+    return waited + seconds > LONGEST_WAIT_S
+
+
 def _waits_here(session: Session, task: Task, delay: float) -> bool:
     """Whether the worker sits the delay out. Not with a claim that its death would make uncertain."""
     own = task.guarantee is Guarantee.AT_MOST_ONCE
@@ -88,8 +94,7 @@ def _waits_here(session: Session, task: Task, delay: float) -> bool:
 
 def hold(session: Session, task: Task, seconds: float) -> Directive | None:
     """Another call with this endpoint and key was asked to wait: this one waits too, and is not made."""
-    waited = (session.ports.clock.now() - task.started_at).total_seconds()
-    if waited + seconds > LONGEST_WAIT_S:
+    if _is_too_long(session, task, seconds):
         text = f"The provider takes no call with this key for {seconds:.0f} s more; this one was not made."
         nobody_made_it = task.claim is None or task.key in session.fresh
         endings.fail(session, task, UNAVAILABLE, text, ZERO if nobody_made_it and not task.resent else None)

@@ -7,6 +7,8 @@ committed ──► its rows become like any other's ──► over
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
 
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.batches import PATIENCE, SLICE, Wrapped
@@ -18,8 +20,8 @@ from nodus_core.kernel.states import BatchState
 RESERVE_S = 5.0
 """Seconds of an invocation that are left when this stops: one slice takes less."""
 
-WAIT_S = 10.0
-"""How long somebody who wants a name that an open batch has taken waits for the batch's decision."""
+WAIT = timedelta(seconds=10)
+"""How long somebody who wants names that open batches have taken waits for their decisions in all."""
 
 AGAIN_S = 10.0
 """When to try again after that."""
@@ -79,22 +81,30 @@ class BatchKeeping:
         except ConditionFailed:
             log.info("batch %s was decided already", batch.id)
 
-    def make_way(self, lost: ConditionFailed) -> None:
-        """Waits until the batches that have taken what a lost commit wanted are decided.
+    def way_maker(self) -> Callable[[ConditionFailed], None]:
+        """For one call, what is done about each commit that it loses: it waits until the batches that have taken what
+        it wanted are decided, and what aborted ones have left is removed, so that the same commit may win now.
 
-        What an aborted one has left is removed, so that the same commit may win now. Raises `RetryableError` when
-        one is not decided soon: its caller is slow, or has died.
+        That raises `RetryableError` when they are not decided soon: a caller is slow, or has died, or too many want
+        the same names. All waits of the call together are bounded, as its invocation is.
         """
-        for name in sorted({str(row["batch"]) for row in lost.current.values() if "batch" in row}):
-            self._wait_for(name)
+        return partial(self._make_way, until=self.shelf.clock.now() + WAIT)
 
-    def _wait_for(self, name: str) -> None:
-        clock, started, pause = self.shelf.clock, self.shelf.clock.now(), 0.05
+    def _make_way(self, lost: ConditionFailed, until: datetime) -> None:
+        if self.shelf.clock.now() >= until:
+            raise RetryableError(
+                "many calls want the same names at the same time; nothing was stored", AGAIN_S
+            )
+        for name in sorted({str(row["batch"]) for row in lost.current.values() if "batch" in row}):
+            self._wait_for(name, until)
+
+    def _wait_for(self, name: str, until: datetime) -> None:
+        clock, pause = self.shelf.clock, 0.05
         while True:
             batch = self.shelf.journal.batch(name)
             if batch is None or batch.state is BatchState.COMMITTED or self.finish(name):
                 return
-            if (clock.now() - started).total_seconds() >= WAIT_S:
+            if clock.now() >= until:
                 raise RetryableError(f"batch {name} holds a name that is wanted, and is not decided", AGAIN_S)
             clock.sleep(pause)
             pause = min(pause * 2, 1.0)

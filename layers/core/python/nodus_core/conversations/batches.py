@@ -40,6 +40,7 @@ class Batches:
         """
         _check_names(manifests)
         _check_agents(manifests)
+        make_way = self._keeping.way_maker()
         for _ in range(MOST_TRIES):
             taken = self._taken(place, manifests)
             known = self._first(place, manifests, promised)
@@ -52,7 +53,7 @@ class Batches:
             except ConditionFailed as lost:
                 # A name was taken, an agent changed, or an equal call was faster: look again.
                 log.info("a batch of %s runs looks again: %s", len(manifests), lost)
-                self._keeping.make_way(lost)
+                make_way(lost)
         raise contested(AGENT_RUN, manifests[0].name)
 
     @property

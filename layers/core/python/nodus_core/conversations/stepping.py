@@ -1,7 +1,6 @@
 """The steps of a run as people see them: what was observed, in order, then what is open (NOD-071, NODQ-86)."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from nodus_core.kernel.objects import AGENT_RUN, Conversation, Object, Run
 from nodus_core.kernel.progress import booked
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
-from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, preview
+from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, neutral, preview
 from nodus_core.kernel.times import stamp
 
 SOURCE = "source"
@@ -33,7 +32,6 @@ _STATES = {
     TaskState.UNCERTAIN: "Uncertain",
     TaskState.CANCELED: "Cancelled",
 }
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _GROUP = 100
 _MOST_STEPS = 10**9
 
@@ -247,8 +245,3 @@ def _preview(task: Task) -> str | None:
     """The beginning of the result; harmless on a screen (FLD-08)."""
     text = task.result.text if task.result is not None else None
     return None if text is None else cut(neutral(preview(text)), PREVIEW_LIMIT)
-
-
-def neutral(text: str) -> str:
-    """The text with everything that would steer a terminal or turn the direction of writing shown as a code."""
-    return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -11,8 +11,9 @@ Messages carry the provider's own reason, never a key.
 
 from nodus_core.kernel.errors import NodusError, RetryableError, TerminalError
 
-LONGEST_RETRY_AFTER_S = 86_400.0
-"""A provider's waiting time is believed up to one day."""
+LONGEST_RETRY_AFTER_S = 900.0
+"""Seconds up to which a provider's waiting time is believed: it holds back every call with its key, so one of them
+asks again after that."""
 
 
 class ModelUnavailable(RetryableError):

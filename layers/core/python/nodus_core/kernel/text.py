@@ -1,5 +1,6 @@
 """Texts of any length: short ones stand in their row, long ones are named by hash (design: over 4 KB to S3)."""
 
+import re
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -43,11 +44,23 @@ def inline(text: str) -> Inline | None:
 
 
 def cut(text: str, limit: int) -> str:
-    """The longest prefix of `text` that has at most `limit` bytes of UTF-8 and splits no character."""
-    raw = text.encode()
-    if len(raw) <= limit:
-        return text
-    return raw[:limit].decode(errors="ignore")
+    """The longest prefix of `text` that has at most `limit` bytes of UTF-8 and splits no character.
+
+    Half a character (a lone surrogate), which outsiders write and no UTF-8 holds, becomes `?` (FLD-08).
+    """
+    return text.encode(errors="replace")[:limit].decode(errors="ignore")
+
+
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def neutral(text: str) -> str:
+    """The text with everything that would steer a terminal or turn the direction of writing shown as a code."""
+    return _HARMFUL.sub(lambda found: _code(ord(found[0])), text)
+
+
+def _code(number: int) -> str:
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
 def preview(text: Text, limit: int = PREVIEW_LIMIT) -> str:

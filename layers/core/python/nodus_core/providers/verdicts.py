@@ -166,7 +166,7 @@ def unreadable(scene: Scene, body: str, why: str) -> NodusError:
 def retry_after(headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
     """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or HTTP date); None when it says nothing.
 
-    A date is counted from the answer's own `date`, so that clocks need not agree. At most one day.
+    A date is counted from the answer's own `date`, so that clocks need not agree. At most `LONGEST_RETRY_AFTER_S`.
     """
     seconds = _number(headers.get("retry-after-ms"), 1000)
     seconds = _number(headers.get("retry-after"), 1) if seconds is None else seconds

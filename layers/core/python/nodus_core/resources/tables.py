@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
 
+from nodus_core.kernel.text import neutral
 from nodus_core.kernel.times import moment
 from nodus_core.resources.columns import Column, Shown
 from nodus_core.resources.kinds import Kind
@@ -72,7 +73,7 @@ class Tables:
     def _cell(self, column: Column, value: Any) -> Any:
         if column.type == "date" and isinstance(value, str):
             return age((self.now - moment(value)).total_seconds())
-        return value
+        return neutral(value) if isinstance(value, str) else value
 
 
 def age(seconds: float) -> str:
