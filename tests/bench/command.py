@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localstack.testing import TestCloud
-from tests.bench import billed, costs, durability, hotloop, latency, profiling, throughput
+from tests.bench import billed, costs, durability, hotloop, latency, profiling, sandboxes, throughput
 from tests.bench.cloud import BenchError, measured_cloud
 from tests.bench.figures import Table
 from tests.bench.machine import Moment, machine, warning
@@ -18,8 +18,8 @@ from tests.bench.peers import comparison
 from tests.bench.person import Person
 from tests.bench.usage import Usage
 
-PARTS = ("loop", "durability", "billed", "latency", "throughput", "peers")
-DEPLOYED = {"billed", "latency", "throughput", "peers"}
+PARTS = ("loop", "durability", "billed", "latency", "throughput", "peers", "sandbox")
+DEPLOYED = {"billed", "latency", "throughput", "peers", "sandbox"}
 ROUNDS = 10
 """Rounds of the deployed runs (`scripts/rounds.yaml`)."""
 
@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--rounds", type=int, default=50, help="rounds of the hot loop's runs (default: 50)")
     made.add_argument("--repeat", type=int, default=5, help="repetitions (default: 5)")
+    made.add_argument("--sandboxes", type=int, default=50, help="sandboxes that are started (default: 50)")
     made.add_argument(
         "--at-once", type=_levels, default=[1, 8, 32], metavar="N,…", help="runs at once (default: 1,8,32)"
     )
@@ -97,6 +98,8 @@ def measured(cloud: TestCloud, options: argparse.Namespace) -> Iterator[Table]:
             yield from throughput.measure(cloud, person, options.at_once)
         if "peers" in options.parts:
             yield comparison.measure(cloud, person, options.rounds, options.repeat)
+        if "sandbox" in options.parts:
+            yield sandboxes.measure(person, options.sandboxes)
     finally:
         person.leave()
 
