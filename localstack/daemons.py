@@ -96,7 +96,13 @@ def is_free(port: int) -> bool:
 
 
 # What a person tells the sandboxes' agent.
-AGENT_WORDS = ("NODUS_SANDBOX_UNISOLATED", "NODUS_SANDBOX_GUARD", "NODUS_BWRAP", "NODUS_MAX_SANDBOXES")
+AGENT_WORDS = (
+    "NODUS_SANDBOX_UNISOLATED",
+    "NODUS_SANDBOX_GUARD",
+    "NODUS_EGRESS_TRUSTED",
+    "NODUS_BWRAP",
+    "NODUS_MAX_SANDBOXES",
+)
 # Of the caller's environment: where home and certificates are, and these words.
 KEPT = ("HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", *AGENT_WORDS)
 

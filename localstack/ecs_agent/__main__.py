@@ -40,7 +40,7 @@ def main() -> int:
     with lock:
         try:
             means = means_of(settings)
-        except (RuntimeFolderError, OSError) as error:
+        except (RuntimeFolderError, OSError, ValueError) as error:
             _logger.error("%s", error)
             return 1
         cluster = _await_cluster(settings, stop)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from localstack.ecs_agent.dial import link_addresses
+from localstack.ecs_agent.egress import ALLOW_LIST, Egress
 from localstack.ecs_agent.errors import SandboxStartError
 from localstack.ecs_agent.isolation import Refusal
 from localstack.ecs_agent.launcher import WORKSPACE_VARIABLE, Order
@@ -28,7 +29,6 @@ _logger = logging.getLogger(__name__)
 # Polling must stay cheap: never more than this part of the time is spent asking.
 _BUSY_SHARE = 0.2
 _LONGEST_PAUSE_S = 2.0
-DENY = "Deny"
 
 
 @dataclass
@@ -148,11 +148,19 @@ class Agent:
         isolation = self._means.isolation
         if isinstance(isolation, Refusal):
             return Refusal(str(isolation), isolation.remedy)
-        if task.egress not in (None, DENY):
+        try:
+            egress = Egress.of(task.variables)
+        except ValueError as error:
+            return Refusal(f"its egress policy cannot be kept: {error}", "correct spec.network.egress")
+        if egress.policy == ALLOW_LIST and not isolation.mode.isolated:
             return Refusal(
-                f"egress policy {task.egress} needs the egress proxy, which this local cloud does not have yet: "
-                f"only {DENY} can be enforced",
-                f"set spec.network.egress.policy to {DENY}",
+                "without isolation nothing keeps commands to an AllowList",
+                "set spec.network.egress.policy to Deny or Open, which such a sandbox shows as not enforced",
+            )
+        if egress.lets_out and isolation.own_guard:
+            return Refusal(
+                f"the guard seccomp leaves commands no way to an egress proxy, which {egress.policy} needs",
+                "set spec.network.egress.policy to Deny, or start the local cloud with NODUS_SANDBOX_GUARD=network",
             )
         workspace = task.variables.get(WORKSPACE_VARIABLE, WORKSPACE)
         if not can_hold_workspace(workspace):
@@ -185,6 +193,7 @@ class Agent:
                     if name in task.variables
                 ),
                 limits=Limits.of_task(task.cpu_units, task.memory_mib),
+                egress=Egress.of(task.variables),
             )
             sandbox = self._means.launcher.start(order, isolation, slot)
         except (SandboxStartError, ValueError) as error:

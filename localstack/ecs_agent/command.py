@@ -81,6 +81,8 @@ def entry_of(
     descriptors: Descriptors,
     rlimits: Mapping[str, int],
     program: tuple[str | None, tuple[str, ...]],
+    *,
+    listen_at: int | str | None = None,
 ) -> Entry:
     """What the entry code has to do.
 
@@ -90,6 +92,7 @@ def entry_of(
         descriptors: inherited.
         rlimits: to set.
         program: module to run (None: the probe) and its import path.
+        listen_at: where it listens for the egress proxy.
     """
     module, path = program
     return Entry(
@@ -101,6 +104,7 @@ def entry_of(
         rlimits=rlimits,
         life_fd=descriptors.life,
         keep_fds=descriptors.inside(),
+        listen_at=listen_at,
         is_pid1=mode.isolated,
         path=path,
     )

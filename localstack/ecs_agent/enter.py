@@ -14,6 +14,7 @@ import os
 import resource
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ LAST_POSSIBLE_CAPABILITY = 63
 
 FATAL_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 POLITE_STOP = b"T"
+LISTENER = b"L"
 LIFE_LINE_CUT = 143
 
 
@@ -68,6 +70,8 @@ def main(words: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if spec["isPid1"] and spec["commandUid"] is None:
         _refuse_handlers()
+    if spec["listenAt"] is not None:
+        _hand_out_listener(spec["listenAt"], spec["lifeFd"])
     _check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "hide the memory")
     _close_all_but(spec["keepFds"])
     if spec["lifeFd"] is not None:
@@ -86,6 +90,18 @@ def _run(spec: Mapping[str, Any]) -> None:
     sys.path[:] = [*spec["path"], *sys.path]
     sys.argv = [spec["module"]]
     runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)
+
+
+def _hand_out_listener(at: int | str, life: int) -> None:
+    """Listen in here, on loopback or at a path, and give the socket to the agent, which serves it from outside."""
+    if isinstance(at, int):
+        listener = socket.create_server(("127.0.0.1", at))
+    else:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(at)
+        listener.listen(128)
+    with listener, socket.socket(fileno=os.dup(life)) as line:
+        socket.send_fds(line, [LISTENER], [listener.fileno()])
 
 
 def _refuse_handlers() -> None:

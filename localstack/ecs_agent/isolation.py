@@ -7,7 +7,7 @@
 | ordinary user | `user` | both are `agent` (1000), which is that user outside |
 | either, and told so | `none` | no isolation |
 
-Each isolated mode enforces egress `Deny` and nothing else: `agent.py` refuses tasks that ask for AllowList or Open.
+Each isolated mode enforces every egress policy: its network leads nowhere but to the sandbox's proxy (`egress.py`).
 """
 
 from __future__ import annotations

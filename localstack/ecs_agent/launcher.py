@@ -16,6 +16,7 @@ from localstack.ecs_agent import mounts
 from localstack.ecs_agent.cgroups import ControlGroups, Group
 from localstack.ecs_agent.command import Descriptors, Users, joined, users_of
 from localstack.ecs_agent.dial import DialService
+from localstack.ecs_agent.egress import SHUT, Egress, EgressProxy, receive_listener
 from localstack.ecs_agent.errors import SandboxStartError
 from localstack.ecs_agent.isolation import UNMADE, Isolation, Mode
 from localstack.ecs_agent.limits import Limits
@@ -24,6 +25,7 @@ from localstack.ecs_agent.runtime import Runtime
 from localstack.ecs_agent.sandbox import FirstProcess, Sandbox, SandboxEndError
 from localstack.ecs_agent.sandbox_folder import Record, SandboxFolder
 from localstack.ecs_agent.status_pipe import StatusPipe
+from localstack.ecs_agent.user_namespaces import host_id
 from localstack.processes import start_mark
 from sandbox_images.sandboxd.seccomp.rules import build, sandbox_rules
 from sandbox_images.sandboxd.seccomp.syscalls import this_processor
@@ -31,6 +33,8 @@ from sandbox_images.sandboxd.seccomp.syscalls import this_processor
 _logger = logging.getLogger(__name__)
 PROBE_S = 20.0
 WORKSPACE_VARIABLE = "NODUS_WORKSPACE"
+PROXY_UID = 2000
+"""Which of a slot's users the egress proxy is, where root starts it: none that anybody in the sandbox is."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Order:
         variables: NODUS_… variables of the task for the daemon.
         allowed: host and port that the dial service connects to.
         limits: what it may use.
+        egress: what its commands may reach.
     """
 
     sandbox_id: str
@@ -50,6 +55,7 @@ class Order:
     variables: Mapping[str, str]
     allowed: frozenset[tuple[str, int]]
     limits: Limits
+    egress: Egress = SHUT
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,16 @@ class Launcher:
         folder: for the sandboxes' folders; it exists.
         groups: control groups that can be had.
         namespaces: descriptors of user namespaces, by slot; empty: there are none.
+        trusted: where the operator leads hosts, for the egress proxies (`egress.trusted_words`).
+        egress_log: gets a line of JSON for each connection of each sandbox.
     """
 
     runtime: Runtime
     folder: Path
     groups: ControlGroups
     namespaces: tuple[int, ...] = ()
+    trusted: tuple[str, ...] = ()
+    egress_log: Path = Path(os.devnull)
 
     def attempt(self, mode: Mode, bwrap: Path) -> str | None:
         """Run the real command line with `true` in place of the daemon: None, or what went wrong."""
@@ -140,7 +150,7 @@ class Launcher:
         group = self.groups.create(order.sandbox_id, order.limits)
         undo.callback(_undo, group.remove)
         workspace_at = order.variables.get(WORKSPACE_VARIABLE, mounts.WORKSPACE)
-        room = Room(place.isolation, place.users, folder, group, order.limits, workspace_at)
+        room = Room(place.isolation, place.users, folder, group, order.limits, workspace_at, order.egress)
         life = socket.socketpair()
         undo.callback(life[0].close)
         with life[1]:
@@ -149,13 +159,29 @@ class Launcher:
             process, first = self._spawn(
                 order, room, place.slot, inside=(life[1].fileno(), dial.theirs.fileno())
             )
-        sandbox = Sandbox(order.sandbox_id, place.slot, process, first, life[0], dial, group, folder)
+        proxy = self._proxy(order, room, place.slot)
+        sandbox = Sandbox(order.sandbox_id, place.slot, process, first, life[0], dial, group, folder, proxy)
         undo.callback(_undo, sandbox.close)
+        if proxy is not None:
+            proxy.start(receive_listener(life[0]))
         dial.start()
-        pids = {process.pid} if first is None else {process.pid, first.pid}
-        marks = {pid: mark for pid in pids if (mark := start_mark(pid)) is not None}
+        pids = {process.pid, first and first.pid, proxy and proxy.pid}
+        marks = {pid: mark for pid in pids if pid is not None and (mark := start_mark(pid)) is not None}
         folder.write_record(Record(order.task, marks))
         return sandbox
+
+    def _proxy(self, order: Order, room: Room, slot: int) -> EgressProxy | None:
+        if room.listens_at is None:
+            return None
+        uid = None if room.users.host_daemon is None else host_id(slot, PROXY_UID)
+        return EgressProxy(
+            order.egress,
+            code=self.runtime.folder / "app",
+            name=order.sandbox_id,
+            trusted=self.trusted,
+            uid=uid,
+            log=self.egress_log,
+        )
 
     def _spawn(
         self, order: Order, room: Room, slot: int, *, inside: tuple[int, int]

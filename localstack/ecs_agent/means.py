@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from localstack.ecs_agent import bubblewrap, cgroups, runtime
+from localstack.ecs_agent.egress import trusted_words
 from localstack.ecs_agent.isolation import Isolation, Refusal, decide
 from localstack.ecs_agent.launcher import Launcher
 from localstack.ecs_agent.readiness import tell
 from localstack.ecs_agent.settings import Settings
 from localstack.ecs_agent.user_namespaces import UserNamespaceError, open_namespaces
+from localstack.processes import rotate
 
 _logger = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ def means_of(settings: Settings) -> Means:
     Raises:
         RuntimeFolderError: what is shown inside cannot be put together.
         OSError: the local cloud's folder cannot be written.
+        ValueError: the operator's list of trusted places is none.
     """
     return Means(
         _launcher(settings),
@@ -69,7 +72,15 @@ def _launcher(settings: Settings) -> Launcher:
     folder = settings.state.sandboxes
     name = f"nodus-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
     assembled = runtime.assemble(settings.state.folder / "sandbox-runtime", settings.daemon)
-    return Launcher(assembled, folder, cgroups.ControlGroups.find(name))
+    log = settings.state.logs / "egress.log"
+    rotate(log)
+    return Launcher(
+        assembled,
+        folder,
+        cgroups.ControlGroups.find(name),
+        trusted=trusted_words(settings.environment),
+        egress_log=log,
+    )
 
 
 def _decided(settings: Settings, launcher: Launcher) -> tuple[Launcher, Isolation | Refusal]:

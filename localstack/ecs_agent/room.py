@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from localstack.ecs_agent import mounts
 from localstack.ecs_agent.cgroups import Group
 from localstack.ecs_agent.command import Descriptors, Users, entry_of, isolated_command
+from localstack.ecs_agent.egress import GUARDED_SOCKET, SHUT, SOCKET_VARIABLE, Egress, listens_at
 from localstack.ecs_agent.isolation import Isolation, Mode
 from localstack.ecs_agent.limits import Limits, enforced
 from localstack.ecs_agent.runtime import Runtime
@@ -27,6 +28,7 @@ class Room:
         group: its control groups.
         limits: what it may use.
         workspace_at: where commands see their working folder; only an isolated sandbox can choose.
+        egress: what its commands may reach.
     """
 
     isolation: Isolation
@@ -35,10 +37,16 @@ class Room:
     group: Group
     limits: Limits
     workspace_at: str = mounts.WORKSPACE
+    egress: Egress = SHUT
 
     @property
     def mode(self) -> Mode:
         return self.isolation.mode
+
+    @property
+    def listens_at(self) -> int | str | None:
+        """Where its first code listens for the egress proxy; None: it has none."""
+        return listens_at(self.egress, own_guard=self.isolation.own_guard) if self.mode.isolated else None
 
     def command(self, runtime: Runtime, descriptors: Descriptors, *, probe: bool = False) -> list[str]:
         """The whole command line.
@@ -50,7 +58,14 @@ class Room:
         """
         root = mounts.RUNTIME if self.mode.isolated else str(runtime.folder)
         program = (None if probe else runtime.module, runtime.import_path(root))
-        entry = entry_of(self.mode, self.users, descriptors, self.limits.rlimits(), program)
+        entry = entry_of(
+            self.mode,
+            self.users,
+            descriptors,
+            self.limits.rlimits(),
+            program,
+            listen_at=None if probe else self.listens_at,
+        )
         python = [str(runtime.interpreter), "-I", "-S", "-B", f"{root}/enter.py", entry.to_json()]
         if self.isolation.bwrap is None:
             return python
@@ -84,6 +99,8 @@ class Room:
             "NODUS_LIMITS": json.dumps(holds.to_wire()),
             "NODUS_DIAL_FD": str(dial),
         }
+        if self.listens_at == GUARDED_SOCKET:
+            environment[SOCKET_VARIABLE] = GUARDED_SOCKET
         if not isolated:
             environment["NODUS_WORKSPACE_CALLED"] = self.workspace_at
         if self.users.command is not None:

@@ -24,6 +24,8 @@ from localstack.ecs_agent import mounts
 
 REQUIRED = ("aiohttp",)
 _ENTER = Path(__file__).with_name("enter.py")
+_EGRESS_PROXY = Path(__file__).parents[2] / "sandbox_images" / "egress_proxy"
+"""Beside the daemon, which knows how commands find it; the agent runs it from here as well."""
 _IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -93,6 +95,7 @@ def _interpreter() -> Path:
 
 def _fill(folder: Path, package: Path, distributions: Sequence[Distribution]) -> None:
     shutil.copytree(package, folder / "app" / package.name, ignore=_IGNORED)
+    shutil.copytree(_EGRESS_PROXY, folder / "app" / _EGRESS_PROXY.name, ignore=_IGNORED)
     library = folder / "lib"
     library.mkdir()
     for distribution in distributions:
@@ -157,6 +160,7 @@ def _fingerprint(package: Path, distributions: Sequence[Distribution]) -> str:
     digest = hashlib.sha256(f"{platform.python_version()}\0{_interpreter()}\0{package.name}".encode())
     for distribution in distributions:
         digest.update(f"\0{distribution.metadata['Name']}=={distribution.version}".encode())
-    for path in sorted([_ENTER, *package.rglob("*.py"), *package.rglob("*.json"), *package.rglob("*.pem")]):
+    code = [*_EGRESS_PROXY.rglob("*.py"), *package.rglob("*.py")]
+    for path in sorted([_ENTER, *code, *package.rglob("*.json"), *package.rglob("*.pem")]):
         digest.update(f"\0{path.relative_to(path.anchor)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from localstack.ecs_agent.cgroups import Group
 from localstack.ecs_agent.dial import DialService
+from localstack.ecs_agent.egress import EgressProxy
 from localstack.ecs_agent.enter import POLITE_STOP
 from localstack.ecs_agent.sandbox_folder import SandboxFolder
 from localstack.ecs_agent.status_pipe import StatusPipe
@@ -67,6 +68,7 @@ class Sandbox:
         dial: its dial service.
         group: its control groups.
         folder: its folder.
+        proxy: its egress proxy; None: nothing leaves it.
     """
 
     sandbox_id: str
@@ -77,6 +79,7 @@ class Sandbox:
     dial: DialService
     group: Group
     folder: SandboxFolder
+    proxy: EgressProxy | None = None
 
     @property
     def pid(self) -> int:
@@ -84,7 +87,12 @@ class Sandbox:
         return self.process.pid if self.first is None else self.first.pid
 
     def poll(self) -> int | None:
-        """The exit code, or None while it runs: negative when bubblewrap itself died of a signal."""
+        """The exit code, or None while it runs: negative when bubblewrap itself died of a signal.
+
+        Its egress proxy is looked after on the way.
+        """
+        if self.proxy is not None:
+            self.proxy.look_after()
         return self.process.poll()
 
     def ask_to_end(self) -> None:
@@ -115,6 +123,8 @@ class Sandbox:
         """
         self.life.close()
         self.dial.close()
+        if self.proxy is not None:
+            self.proxy.close()
         self.kill()
         self.process.wait()
         if self.first is not None:

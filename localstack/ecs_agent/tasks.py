@@ -25,7 +25,6 @@ class Task:
         arn: of the task.
         stopped: it is to end, or has ended.
         variables: NODUS_… variables of its overrides.
-        egress: tag nodus:egress; None: not tagged.
         cpu_units: 1024 are one processor; None: not said.
         memory_mib: None: not said.
     """
@@ -33,7 +32,6 @@ class Task:
     arn: str
     stopped: bool
     variables: Mapping[str, str]
-    egress: str | None
     cpu_units: int | None
     memory_mib: int | None
 
@@ -74,7 +72,7 @@ class Cluster:
         found: list[Task] = []
         for start in range(0, len(wanted), _DESCRIBE_AT_ONCE):
             part = wanted[start : start + _DESCRIBE_AT_ONCE]
-            answer = self._ask("describe_tasks", tasks=part, include=["TAGS"])
+            answer = self._ask("describe_tasks", tasks=part)
             found += [_task(item) for item in answer["tasks"]]
         return found
 
@@ -114,12 +112,10 @@ class _TaskUnknownError(CloudUnreachableError):
 
 
 def _task(item: Mapping[str, Any]) -> Task:
-    tags = {tag["key"]: tag["value"] for tag in item.get("tags") or ()}
     return Task(
         arn=item["taskArn"],
         stopped="STOPPED" in (item.get("desiredStatus"), item.get("lastStatus")),
         variables=_variables(item.get("overrides", {}).get("containerOverrides") or ()),
-        egress=tags.get("nodus:egress"),
         cpu_units=_number(item.get("cpu")),
         memory_mib=_number(item.get("memory")),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from egress_proxy.variables import PROXY_VARIABLES
 
 from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
@@ -26,7 +27,7 @@ from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
-from sandboxd.settings import DEFAULT_STATE_DIR, VERSION, Settings
+from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ async def _serve(
     host: ProcessHost,
     stopping: _Stop,
 ) -> int:
-    guard = await enforcer(host, settings.isolation)
+    guard = await enforcer(host, settings.isolation, egress=settings.egress)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
     files = FileDesk(host)
     asks = AskDesk(
@@ -108,7 +109,7 @@ async def _serve(
         boot=identity.boot,
         workspace=settings.workspace,
         workspace_called=settings.workspace_called,
-        command_env=_command_env(settings),
+        command_env=_command_env(settings, guard),
     )
     connector, dialer = _connector(settings, stopping.ask)
     async with aiohttp.ClientSession(
@@ -213,9 +214,14 @@ def _about(settings: Settings, standing: Standing, guard: str | None) -> dict[st
     return {"version": VERSION, "isolation": isolation, "limits": dict(settings.limits)}
 
 
-def _command_env(settings: Settings) -> dict[str, str]:
-    """Base environment; HOME becomes the commands' own where the daemon's belongs to somebody else."""
+def _command_env(settings: Settings, guard: str | None) -> dict[str, str]:
+    """Base environment; HOME becomes the commands' own where the daemon's belongs to somebody else.
+
+    Where something keeps commands to a policy that lets anything out, they are told of the proxy (NOD-459).
+    """
     env = dict(settings.command_env)
+    if guard is not None and settings.egress != DENY:
+        env |= PROXY_VARIABLES
     owner = os.geteuid() if settings.user.uid is None else settings.user.uid
     try:
         mine = os.stat(env["HOME"]).st_uid == owner

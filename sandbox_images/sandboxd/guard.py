@@ -16,6 +16,7 @@ from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError
 from sandboxd.seccomp.install import install
 from sandboxd.seccomp.rules import build, command_rules
 from sandboxd.seccomp.syscalls import this_processor
+from sandboxd.settings import DENY
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _OWN_FOLDER = Path(__file__).parent
 
 
 async def enforcer(
-    host: ProcessHost, isolation: Mapping[str, Any], interpreter: str = sys.executable
+    host: ProcessHost, isolation: Mapping[str, Any], interpreter: str = sys.executable, egress: str = DENY
 ) -> str | None:
     """What keeps the sandbox's egress policy from here on: the launcher's means, else the guard, else None.
 
@@ -35,10 +36,14 @@ async def enforcer(
         host: starts the commands.
         isolation: the launcher's word.
         interpreter: Python that the commands' user can execute.
+        egress: the policy; the guard keeps to `Deny` and to no other.
     """
     if isolation.get("guard") is not None:
         return str(isolation["guard"])
     if isolation.get("optIn") is True:
+        return None
+    if egress != DENY:
+        logger.error("the egress guard leaves commands no way to a proxy, which %s needs", egress)
         return None
     flaws = _put_on(host) or await probe(host, interpreter)
     if flaws:

@@ -14,6 +14,7 @@ from sandboxd.execcore.spec import CommandUser
 VERSION = "0.1.0"
 DEFAULT_STATE_DIR = "/var/lib/sandboxd"
 DEFAULT_WORKSPACE = "/workspace"
+DENY = "Deny"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # A list of what goes on to commands, not of what does not: whatever else stands in the daemon's environment
@@ -38,6 +39,7 @@ class Settings:
         hard_deadline_s: seconds after the start at which the daemon stops whatever happens.
         dial_fd: descriptor of the launcher's dialling socket, None where the daemon dials itself.
         state_dir: folder asked for; None: the first usable of the default places.
+        egress: the policy that commands are kept to: `Deny`, `AllowList` or `Open`.
         workspace_called: how requests name the workspace, where it could not be put there; None: as it is.
         command_env: base environment of every command.
         ca_file: certificates the link trusts beside the system's.
@@ -55,6 +57,7 @@ class Settings:
     workspace_called: str | None
     user: CommandUser
     command_env: Mapping[str, str]
+    egress: str
     ca_file: str | None
     isolation: Mapping[str, Any]
     limits: Mapping[str, Any]
@@ -79,6 +82,7 @@ class Settings:
             workspace_called=environ.get("NODUS_WORKSPACE_CALLED") or None,
             user=reader.user(),
             command_env=_command_env(environ),
+            egress=environ.get("NODUS_EGRESS") or DENY,
             ca_file=environ.get("NODUS_CA_FILE") or environ.get("SSL_CERT_FILE") or _bundled_ca_file(),
             isolation=reader.object("NODUS_ISOLATION", {"isolated": False, "guard": None, "missing": []}),
             limits=reader.object("NODUS_LIMITS", {}),

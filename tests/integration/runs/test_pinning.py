@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.runs.asked import bodies
 from tests.integration.runs.machine import gate, room
-from tests.integration.runs.person import OPEN_MODEL, Person, in_turn, manifest
+from tests.integration.runs.person import OPEN_MODEL, Person, in_turn
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 
@@ -58,14 +58,3 @@ def test_a_runs_own_model_leaves_its_agent_as_it_was(person: Person) -> None:
     assert turn["chosenBy"] == "configured"
     assert [step["kind"] for step in run.steps()] == ["sandbox", "model"]
     assert person.call("GET", "agents/managed").content == before
-
-
-@pytest.mark.req("NOD-022", "NOD-036")
-def test_an_open_door_is_refused_not_left_shut_or_open_unsaid(person: Person) -> None:
-    person.agent("listed", network={"egress": {"policy": "AllowList", "allow": ["example.org"]}})
-    refused = person.call(
-        "POST", "agentruns", manifest("AgentRun", "listed-1", {"agent": "listed", "input": "x"})
-    )
-    assert refused.status_code == 422
-    assert "spec.network.egress.policy" in refused.json()["message"]
-    assert person.call("GET", "agentruns/listed-1").status_code == 404

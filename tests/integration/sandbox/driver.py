@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from localstack.ecs_agent import cgroups, runtime
+from localstack.ecs_agent.egress import Egress
 from localstack.ecs_agent.isolation import Isolation, Mode
 from localstack.ecs_agent.launcher import Launcher, Order
 from localstack.ecs_agent.limits import Limits
@@ -34,7 +36,9 @@ class Driver:
         )
         (folder / "sandboxes").mkdir(mode=0o700)
         groups = cgroups.ControlGroups.find(options["name"])
-        self.launcher = Launcher(assembled, folder / "sandboxes", groups, namespaces)
+        self.launcher = Launcher(
+            assembled, folder / "sandboxes", groups, namespaces, egress_log=folder / "egress.log"
+        )
         self.bwrap = Path(options["bwrap"])
         self.running: dict[str, Sandbox] = {}
 
@@ -50,7 +54,9 @@ class Driver:
         allowed: list[tuple[str, int]],
         limits: dict[str, Any],
         variables: dict[str, str],
+        *,
         own_guard: bool = False,
+        trusted: list[str] | None = None,
     ) -> dict[str, Any]:
         order = Order(
             sandbox_id=id,
@@ -58,18 +64,26 @@ class Driver:
             variables={"NODUS_SANDBOX_ID": id, **variables},
             allowed=frozenset((host, port) for host, port in allowed),
             limits=Limits(**limits),
+            egress=Egress.of(variables),
         )
         slot = min(set(range(SLOTS)) - {sandbox.slot for sandbox in self.running.values()})
-        sandbox = self.launcher.start(order, Isolation(self.mode, self.bwrap, own_guard=own_guard), slot)
+        launcher = replace(self.launcher, trusted=tuple(trusted or ()))
+        sandbox = launcher.start(order, Isolation(self.mode, self.bwrap, own_guard=own_guard), slot)
         self.running[id] = sandbox
-        return {"pid": sandbox.pid, "bwrap": sandbox.process.pid, "folder": str(sandbox.folder.path)}
+        return {
+            "pid": sandbox.pid,
+            "bwrap": sandbox.process.pid,
+            "folder": str(sandbox.folder.path),
+            "proxy": sandbox.proxy and sandbox.proxy.pid,
+        }
 
     def ask_to_end(self, id: str) -> dict[str, Any]:
         self.running[id].ask_to_end()
         return {}
 
     def poll(self, id: str) -> dict[str, Any]:
-        return {"code": self.running[id].poll()}
+        sandbox = self.running[id]
+        return {"code": sandbox.poll(), "proxy": sandbox.proxy and sandbox.proxy.pid}
 
     def close(self, id: str) -> dict[str, Any]:
         sandbox = self.running.pop(id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -36,21 +36,31 @@ def version(python: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def play(driver: Driver, scenario: Scenario, *, own_guard: bool = False) -> Any:
+def play(
+    driver: Driver,
+    scenario: Scenario,
+    *,
+    own_guard: bool = False,
+    trusted: Sequence[str] = (),
+    **more: str,
+) -> Any:
     """Start a link and a sandbox with the real daemon, and play the scenario.
 
     Args:
         own_guard: as on Fargate, the daemon has to keep the egress policy itself.
+        trusted: where the operator leads hosts.
+        more: further variables of the task.
     """
 
     async def run() -> Any:
         async with LinkServer() as link, asyncio.timeout(50):
-            variables = {**link.environ, "NODUS_ENROL_CODE": ENROL_CODE, "NODUS_SANDBOX_ID": SANDBOX}
+            variables = {**link.environ, "NODUS_ENROL_CODE": ENROL_CODE, "NODUS_SANDBOX_ID": SANDBOX, **more}
             guest = await asyncio.to_thread(
                 driver.start,
                 allowed=[("127.0.0.1", link.port)],
                 variables=variables,
                 own_guard=own_guard,
+                trusted=trusted,
             )
             try:
                 await link.until(lambda: link.hello is not None)

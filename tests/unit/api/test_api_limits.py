@@ -164,6 +164,12 @@ OF_AGENTS = [
         allowing(*(f"h{number}.example.com" for number in range(workspace.MOST_HOSTS))),
         allowing(*(f"h{number}.example.com" for number in range(workspace.MOST_HOSTS + 1))),
     ),
+    Limit(
+        "spec.network.egress.allow",
+        allowing(*[host(N)] * 16, "x" * 23 + ".example"),
+        allowing(*[host(N)] * 16, "x" * 24 + ".example"),
+        413,
+    ),
     Limit("spec.network.egress.allow[0]", allowing(host(N)), allowing(host(N + 1))),
     Limit("spec.env[0].name", variable("V" * N), variable("V" * (N + 1))),
     Limit(

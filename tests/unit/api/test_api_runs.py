@@ -147,11 +147,6 @@ NOT_YET_IN_A_RUN: list[tuple[dict[str, Any], str]] = [
 ]
 NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
     ({"source": {"git": {"repo": "o/r"}}}, "spec.source"),
-    ({"network": {"egress": {"policy": "Open"}}}, "spec.network.egress.policy"),
-    (
-        {"network": {"egress": {"policy": "AllowList", "allow": ["a.example.com"]}}},
-        "spec.network.egress.policy",
-    ),
     ({"image": "public.ecr.aws/docker/library/python:3.12"}, "spec.image"),
 ]
 
@@ -175,6 +170,24 @@ def test_an_agent_may_hold_what_its_runs_cannot_have_yet(rest: Rest, spec: dict[
     assert (refused.code, refused.json["reason"], refused.fields) == (422, "NotAvailable", ["spec.agent"])
     assert word in refused.json["message"]
     assert rest.commits == stored
+
+
+@pytest.mark.req("NOD-022", "NOD-036", "NOD-457", "NOD-461")
+def test_a_run_pins_its_agents_egress(rest: Rest) -> None:
+    rest.agent(
+        network={"egress": {"policy": "AllowList", "allow": ["a.example.com", "*.b.example.com:8443"]}}
+    )
+    rest.run("listed")
+    rest.agent(network={"egress": {"policy": "Open"}})
+    rest.run("open")
+    rest.agent(network=None)
+    rest.run("default")
+    pinned = [context_of(rest, name) for name in ("listed", "open", "default")]
+    assert [(each.egress, each.allow) for each in pinned] == [
+        ("AllowList", ("a.example.com", "*.b.example.com:8443")),
+        ("Open", ()),
+        ("Deny", ()),
+    ]
 
 
 def test_what_changes_nothing_may_be_said(rest: Rest) -> None:

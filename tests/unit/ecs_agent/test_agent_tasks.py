@@ -31,7 +31,6 @@ class FakeEcs:
             "lastStatus": "RUNNING",
             "cpu": "512",
             "memory": "1024",
-            "tags": [{"key": "nodus:egress", "value": "Deny"}],
             "overrides": {"containerOverrides": [{"name": "sandbox", "environment": environment}]},
         }
 
@@ -43,7 +42,7 @@ class FakeEcs:
         more = {"nextToken": str(start + 2)} if len(arns) > start + 2 else {}
         return {"taskArns": arns[start : start + 2], **more}
 
-    def describe_tasks(self, cluster: str, tasks: list[str], include: list[str]) -> dict[str, Any]:
+    def describe_tasks(self, cluster: str, tasks: list[str]) -> dict[str, Any]:
         return {"tasks": [self.tasks[arn] for arn in tasks if arn in self.tasks]}
 
     def stop_task(self, cluster: str, task: str, reason: str) -> dict[str, Any]:

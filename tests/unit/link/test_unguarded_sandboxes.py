@@ -63,7 +63,7 @@ def sandbox_of(journal: Journal) -> Sandbox:
     return found
 
 
-@pytest.mark.parametrize("egress", ["Deny", "AllowList"])
+@pytest.mark.parametrize("egress", ["Deny", "AllowList", "Open"])
 @pytest.mark.parametrize("isolation", [ON_FARGATE, {}])
 def test_a_policy_that_nothing_enforces_ends_the_sandbox_with_reason_and_remedy(
     egress: str, isolation: dict[str, Any]
@@ -87,7 +87,7 @@ def test_a_stranger_without_the_code_ends_nobodys_sandbox() -> None:
 @pytest.mark.parametrize(
     ("egress", "isolation"),
     [
-        ("Open", ON_FARGATE),
+        ("Open", {"isolated": True, "guard": "network"}),
         ("Deny", OPTED_IN),
         ("Deny", {"isolated": True, "guard": "network"}),
         ("Deny", {"isolated": True, "guard": "seccomp"}),

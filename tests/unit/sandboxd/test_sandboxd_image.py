@@ -23,7 +23,7 @@ def test_the_image_installs_what_the_lock_says() -> None:
 
 def test_what_is_copied_into_the_image_is_there() -> None:
     sources = re.findall(r"^COPY (?!--from)(\S+) ", DOCKERFILE, re.MULTILINE)
-    assert sources == ["agent-tools/requirements.txt", "sandboxd"]
+    assert sources == ["agent-tools/requirements.txt", "sandboxd", "egress_proxy"]
     for source in sources:
         assert (IMAGES / source).exists()
 

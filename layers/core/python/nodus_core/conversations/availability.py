@@ -51,7 +51,6 @@ def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
     wanting = {
         "spec.source": "source" in spec,
-        "spec.network.egress.policy": pick(spec, "network.egress.policy") not in (None, "Deny"),
     }
     return [field for field, needed in wanting.items() if needed]
 

@@ -30,7 +30,7 @@ class Context:
     """Settings of the agent and the run, copied at admission; later edits of the agent do not reach them.
 
     `image` is as people name it, `pull` the same by its digest (None: the machine's own tools); `egress` is `Deny`,
-    `AllowList` or `Open`; `state_dir` is the folder that Snapshotted continuity keeps;
+    `AllowList` or `Open`, `allow` the entries of an AllowList; `state_dir` is the folder that Snapshotted continuity keeps;
     `cpu` is in vCPU, `memory` in MiB.
     """
 
@@ -62,6 +62,7 @@ class Context:
             cpu=self.cpu * CPU_UNITS,
             memory=self.memory,
             egress=self.egress,
+            allow=self.allow,
             working_dir=self.working_dir,
             env=dict(self.env),
             secrets=self.secrets,

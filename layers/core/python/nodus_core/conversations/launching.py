@@ -90,6 +90,8 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
             "NODUS_ENROL_CODE": code,
             "NODUS_WORKSPACE": machine.working_dir,
             "NODUS_HARD_DEADLINE_S": str(HARD_DEADLINE_S),
+            "NODUS_EGRESS": machine.egress,
+            **({"NODUS_EGRESS_ALLOW": ",".join(machine.allow)} if machine.allow else {}),
         },
         cpu=machine.cpu,
         memory=machine.memory,

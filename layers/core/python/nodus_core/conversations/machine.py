@@ -14,7 +14,7 @@ CPU_UNITS = 1024
 class Machine:
     """Settings of one sandbox. `image` is as people name it, `pull` the same by its digest, None: what the machine
     under it has. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
-    `AllowList` or `Open`; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
+    `AllowList` or `Open`, `allow` the entries of an AllowList; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
     what its time may cost in all, as text, None: anything."""
 
     image: str = DEFAULT_IMAGE
@@ -22,6 +22,7 @@ class Machine:
     cpu: int = CPU_UNITS
     memory: int = 2048
     egress: str = "Deny"
+    allow: tuple[str, ...] = ()
     working_dir: str = DEFAULT_FOLDER
     env: dict[str, str] = field(default_factory=dict[str, str])
     idle_s: float | None = None
@@ -37,4 +38,5 @@ class Machine:
         """What `to_json` wrote; fields of later releases are ignored."""
         known = {key: item for key, item in json.loads(text).items() if key in cls.__dataclass_fields__}
         known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
+        known["allow"] = tuple(known.get("allow", ()))
         return cls(**known)

@@ -27,6 +27,7 @@ from nodus_core.kernel.errors import Cause, Refusal
 from nodus_core.kernel.money import ZERO
 from nodus_core.kernel.objects import SANDBOX, Conversation, Object
 from nodus_core.kernel.sandboxes import SecretVariable
+from nodus_core.resources.defaults import DEFAULT_EGRESS
 from nodus_core.resources.deletion import ANY, Preconditions
 from nodus_core.resources.durations import duration
 from nodus_core.resources.manifest import Manifest, check_spec
@@ -160,11 +161,14 @@ def _spec(manifest: Manifest) -> SandboxSpec:
 def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ...]) -> Machine:
     cpu, memory = (Decimal(each) for each in spec.size)
     idle = duration(spec.idle_timeout) if spec.idle_timeout else None
+    egress = spec.network.egress if spec.network else None
     return Machine(
         image=image.image,
         pull=image.pull,
         cpu=int(cpu * CPU_UNITS),
         memory=int(memory * _MIB_PER_GIB),
+        egress=egress.policy if egress else DEFAULT_EGRESS,
+        allow=tuple(egress.allow or ()) if egress else (),
         env={variable.name: variable.value for variable in spec.env or []},
         idle_s=idle.total_seconds() if idle else None,
         most_usd=None if spec.max_cost_usd is None else str(spec.max_cost_usd),

@@ -150,6 +150,7 @@ def _check_deadline(name: str, spec: AgentRunSpec, now: datetime) -> None:
 def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[SecretVariable, ...]) -> Context:
     """What the run pins: the agent's settings, with the run's own model in place of the agent's (NODQ-30)."""
     spec = agent.spec
+    egress = spec.network.egress if spec.network else None
     return Context(
         agent=agent.object.key.name,
         agent_generation=agent.object.generation,
@@ -159,6 +160,8 @@ def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[Sec
         setup=spec.setup,
         image=image.image,
         pull=image.pull,
+        egress=egress.policy if egress else defaults.DEFAULT_EGRESS,
+        allow=tuple(egress.allow or ()) if egress else (),
         env={variable.name: variable.value for variable in spec.env or []},
         max_tool_calls=defaults.DEFAULT_TOOL_CALLS if spec.max_tool_calls is None else spec.max_tool_calls,
         max_parallel_agents=spec.max_parallel_agents or 0,

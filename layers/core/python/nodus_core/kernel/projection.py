@@ -108,12 +108,11 @@ def conditions(sandbox: Sandbox) -> list[Status]:
     if sandbox.isolated is None:
         return []
     guards = {"network": "Network", "seccomp": "Guard"}
-    enforced = sandbox.egress == "Open" or sandbox.guard is not None
     return [
         {"type": "Isolated", "status": str(sandbox.isolated)},
         {
             "type": "EgressEnforced",
-            "status": str(enforced),
+            "status": str(sandbox.guard is not None),
             **({"reason": guards.get(sandbox.guard, "Guard")} if sandbox.guard else {}),
         },
         _image_condition(sandbox),

@@ -68,8 +68,7 @@ class AgentSpec(Spec):
     )
     network: Network | None = Field(
         default=None,
-        description="What commands in the sandbox may reach. Left out: nothing. Runs of an agent with another "
-        "policy than `Deny` are refused for now.",
+        description="What commands in the sandbox may reach. Left out: nothing.",
     )
     env: Env | None = Field(
         default=None,

@@ -3,4 +3,5 @@
 DEFAULT_COST = "1.00"
 DEFAULT_TOOL_CALLS = 50
 DEFAULT_FOLDER = "/workspace"
+DEFAULT_EGRESS = "Deny"
 DEFAULT_IMAGE = "nodus/agent-tools"

@@ -63,8 +63,10 @@ _VERSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:/@-]*[A-Za-z0-9])?")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+_PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _HOST = re.compile(
-    r"(?:[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][-A-Za-z0-9]{0,61}[A-Za-z0-9]"
+    r"(?:\*\.)?(?:[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][-A-Za-z0-9]{0,61}[A-Za-z0-9]"
+    rf"(?::(?:{_PORT}))?"
 )
 _REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9_+-])?")
 _FIELD = re.compile(r"[A-Za-z0-9_.-]+")
@@ -255,5 +257,12 @@ Image = Annotated[
 ]
 Repository = Annotated[Str, _text(_REPO, LONGEST_REPOSITORY, "must be a repository written as owner/name")]
 Ref = Annotated[Str, _text(_REF, LONGEST_REF, "must be a branch, a tag or a commit")]
-Host = Annotated[Str, _text(_HOST, LONGEST_NAME, "must be a host name such as api.github.com")]
+Host = Annotated[
+    Str,
+    _text(
+        _HOST,
+        LONGEST_NAME,
+        "must be a host name such as api.github.com, *.github.com for all below it, or either with :PORT",
+    ),
+]
 ModelName = Annotated[Str, not_blank, Field(max_length=LONGEST_MODEL)]

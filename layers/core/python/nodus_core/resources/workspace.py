@@ -21,6 +21,8 @@ from nodus_core.resources.fields import (
 )
 
 MOST_HOSTS = 100
+MOST_ALLOWED = 4096
+"""Bytes that all hosts may take together: they travel in the task's overrides, of which ECS takes 8,192 characters."""
 MOST_VARIABLES = 100
 MOST_VALUE = 32_768
 MOST_ENVIRONMENT = 131_072
@@ -65,15 +67,26 @@ class Source(Spec):
     git: Git = Field(description="The repository whose files are copied, without its history.")
 
 
+def _travels(hosts: list[str]) -> list[str]:
+    size = sum(len(host) + 1 for host in hosts)
+    if size > MOST_ALLOWED:
+        raise too_large(f"takes {size} bytes together, at most {MOST_ALLOWED} are taken")
+    return hosts
+
+
 class Egress(Spec):
-    """The way out of a sandbox."""
+    """The way out of a sandbox: by its proxy, for programs that honour HTTPS_PROXY and HTTP_PROXY."""
 
     policy: Literal["Deny", "AllowList", "Open"] = Field(
-        description="`Deny`: nothing. `AllowList`: the hosts in `allow`. `Open`: the public internet."
+        description="`Deny`: nothing. `AllowList`: the hosts in `allow`. `Open`: the public internet, its web ports 80 "
+        "and 443. Private, link-local and metadata addresses are closed whatever the policy."
     )
-    allow: Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)] | None = Field(
+    allow: (
+        Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS), AfterValidator(_travels)] | None
+    ) = Field(
         default=None,
-        description="Names of the hosts, such as api.github.com. Required with `AllowList`, refused without.",
+        description="Names of hosts, such as api.github.com, on ports 80 and 443; `*.github.com` is every host below it, "
+        "`github.com:22` another port. At most 4 KiB together. Required with `AllowList`, refused without.",
     )
 
     @model_validator(mode="after")

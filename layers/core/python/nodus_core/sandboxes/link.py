@@ -113,11 +113,12 @@ class Link:
             raise self._refused(sandbox, f"its secrets cannot be handed over: {problem}") from problem
 
     def _refuse_unguarded(self, sandbox: Sandbox, greeting: Greeting, code: str) -> None:
-        """Ends a sandbox without a guard, unless its policy is Open or its launcher was told to do without.
+        """Ends a sandbox without a guard, unless its launcher was told to do without.
 
+        That holds for every policy: Open, too, promises that private and metadata addresses stay closed (NOD-460).
         Only the first greeting counts, which has the launcher's word: afterwards a command may speak for the daemon.
         """
-        if sandbox.egress == "Open" or greeting.guard is not None or greeting.opted_in:
+        if greeting.guard is not None or greeting.opted_in:
             return
         if not hmac.compare_digest(sandbox.enrol_hash, code):
             raise _unauthorized(sandbox.id)
