@@ -63,6 +63,27 @@ def test_a_sandbox_has_one_task_from_its_start_to_its_end(
     assert tasks.find("c-1-s1") is None
 
 
+@pytest.mark.req("NOD-448", "NOD-449", "NODQ-82")
+@pytest.mark.usefixtures("tasks")
+def test_a_task_of_a_foreign_image_has_a_definition_of_its_own(client: Callable[[str], Any]) -> None:
+    ecs = client("ecs")
+    place = TaskPlace("sandboxes", "sandbox", ("subnet-1",), ("sg-1",), runtime_image="example/runtime:1")
+    tasks, image = EcsSandboxTasks(ecs, place), f"public.ecr.aws/library/python@sha256:{'a' * 64}"
+
+    def definition(sandbox: str) -> str:
+        task = tasks.run(sandbox, {"NODUS_SANDBOX_ID": sandbox}, image=image)
+        (described,) = ecs.describe_tasks(cluster="sandboxes", tasks=[task])["tasks"]
+        return described["taskDefinitionArn"]
+
+    first = definition("c-2-s1")
+    assert definition("c-2-s2") == first
+    containers = ecs.describe_task_definition(taskDefinition=first)["taskDefinition"]["containerDefinitions"]
+    assert [(each["name"], each["image"]) for each in containers] == [
+        ("runtime", "example/runtime:1"),
+        ("sandbox", image),
+    ]
+
+
 def test_an_unknown_task_is_missing_and_may_be_stopped(tasks: EcsSandboxTasks) -> None:
     unknown = f"arn:aws:ecs:{REGION}:000000000000:task/sandboxes/{'0' * 32}"
 

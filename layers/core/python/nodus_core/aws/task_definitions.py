@@ -49,7 +49,7 @@ class TaskDefinitions:
         with translated(f"registering the task definition of image {image}"):
             base = self._client.describe_task_definition(taskDefinition=self._base)["taskDefinition"]
             marks = f"{base['taskDefinitionArn']}\n{self._runtime}\n{image}"
-            family = f"{self._base.partition(':')[0]}-{hashlib.sha256(marks.encode()).hexdigest()[:24]}"
+            family = f"{base['family']}-{hashlib.sha256(marks.encode()).hexdigest()[:24]}"
             if not self._is_there(family):
                 self._client.register_task_definition(**self._definition(base, family, image))
         return family
