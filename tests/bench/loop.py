@@ -146,7 +146,7 @@ class Loop:
         self._clock = clock or InstantClock()
         self._journal, self._payloads = Journal(store, FreshIds()), payloads
         self._sandboxes = ScriptedSandboxes(lambda kind, request: exited(OUTPUT))
-        self._sandboxes.link = LinkByCall(Journal(store, FreshIds()), payloads, self._clock)
+        self._sandboxes.link = LinkByCall(Journal(store, FreshIds()), payloads, self._clock, MemoryVault())
         self._clock.working = lambda: self.watch.work(self._sandboxes.turn)
 
     def run(self) -> None:

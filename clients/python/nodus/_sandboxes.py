@@ -18,11 +18,19 @@ from nodus._variables import Env, SecretFields, variables_spec
 from nodus._waiting import waiting
 from nodus.errors import OutputGoneError, OutputNotReadyError
 
+SIZES = {
+    "Starter": {"cpu": "1", "memory": "2"},
+    "Standard": {"cpu": "2", "memory": "4"},
+    "Performance": {"cpu": "4", "memory": "8"},
+}
+"""Sizes in words (NODQ-62)."""
+
 
 class SandboxSettings(TypedDict, total=False):
     """What a sandbox shall be."""
 
     image: str | None
+    size: str | None
     cpu: str | float | None
     memory: str | float | None
     idle_timeout: str | None
@@ -140,6 +148,7 @@ class Sandbox(SandboxFlows, Blocking):
         Args:
             name: its name.
             image: environment image.
+            size: ``"Starter"``, ``"Standard"`` or ``"Performance"``, in place of ``cpu`` and ``memory``.
             cpu, memory: processors and GiB, a pair that there is (1 and 2 without a word).
             idle_timeout: stop it after so much idle time, such as ``"10m"``.
             ttl: delete it after that time, such as ``"24h"``.
@@ -191,11 +200,10 @@ def _spec(settings: SandboxSettings) -> dict[str, Any]:
     unknown = settings.keys() - SandboxSettings.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    given = {"cpu": settings.get("cpu"), "memory": settings.get("memory")}
     network = settings.get("network")
     spec = {
         "image": settings.get("image"),
-        "resources": {name: str(value) for name, value in given.items() if value is not None} or None,
+        "resources": _resources(settings),
         "idleTimeout": settings.get("idle_timeout"),
         "ttl": settings.get("ttl"),
         "network": network.to_spec() if network else None,
@@ -203,3 +211,16 @@ def _spec(settings: SandboxSettings) -> dict[str, Any]:
         **variables_spec(settings.get("env"), settings.get("secrets")),
     }
     return {name: value for name, value in spec.items() if value is not None}
+
+
+def _resources(settings: SandboxSettings) -> dict[str, str] | None:
+    given = {"cpu": settings.get("cpu"), "memory": settings.get("memory")}
+    numbers = {name: str(value) for name, value in given.items() if value is not None}
+    size = settings.get("size")
+    if size is None:
+        return numbers or None
+    if size not in SIZES:
+        raise ValueError(f"size must be one of {', '.join(SIZES)}, not {size!r}")
+    if numbers:
+        raise ValueError("size stands for cpu and memory: give it alone")
+    return dict(SIZES[size])

@@ -12,6 +12,7 @@ import pytest
 from nodus import errors
 from nodus._wire import Answer, Request
 
+from tests.unit.client.fake_server import FakeServer
 from tests.unit.client.fake_wire import Played, Player, answer, refusal
 
 Play = Callable[[Iterable[Played]], Player]
@@ -194,3 +195,25 @@ def test_a_status_cannot_be_set() -> None:
     with pytest.raises(AttributeError, match="status"):
         sandbox.status = "x"  # type: ignore[assignment]
     assert not asyncio.iscoroutinefunction(nodus.Sandbox.status)
+
+
+@pytest.mark.req("NOD-398", "NODQ-62")
+@pytest.mark.parametrize(
+    ("size", "resources"),
+    [
+        ("Starter", {"cpu": "1", "memory": "2"}),
+        ("Standard", {"cpu": "2", "memory": "4"}),
+        ("Performance", {"cpu": "4", "memory": "8"}),
+    ],
+)
+def test_a_size_in_a_word_stands_for_processors_and_memory(
+    server: FakeServer, size: str, resources: dict[str, str]
+) -> None:
+    with nodus.Client() as client:
+        nodus.Sandbox.create(size.lower(), size=size, client=client)
+        assert client.sandboxes.get(size.lower()).spec.resources.to_dict() == resources
+        with pytest.raises(ValueError, match="give it alone"):
+            nodus.Sandbox.create("other", size=size, cpu=2, client=client)
+        with pytest.raises(ValueError, match="must be one of"):
+            nodus.Sandbox.create("other", size=size.lower(), client=client)
+        assert [each.metadata.name for each in client.sandboxes.list()] == [size.lower()]

@@ -5,19 +5,13 @@ from __future__ import annotations
 import click
 
 from nodus._kinds import SANDBOX
+from nodus._sandboxes import SIZES
 from nodus.cli import changing
 from nodus.cli.changing import Report
 from nodus.cli.create.egress import egress_options, network
 from nodus.cli.create.making import given, make, money_option
 from nodus.cli.create.variables import variable_options, variables
 from nodus.cli.session import Command, Session, pass_session
-
-SIZES = {
-    "Starter": {"cpu": "1", "memory": "2"},
-    "Standard": {"cpu": "2", "memory": "4"},
-    "Performance": {"cpu": "4", "memory": "8"},
-}
-"""Sizes in words (NODQ-62)."""
 
 
 @click.command("sandbox", cls=Command)
