@@ -279,6 +279,11 @@ def test_a_killed_agent_takes_its_sandboxes_along_and_the_next_one_says_so(bench
             "AllowList",
             "without isolation nothing keeps commands to",
         ),
+        (
+            {"NODUS_SANDBOX_GUARD": "seccomp"},
+            "Open",
+            "the guard seccomp leaves commands no way to an egress proxy",
+        ),
         ({}, "Ajar", "'Ajar' is not a policy that lets anything out"),
     ],
 )

@@ -255,3 +255,15 @@ def test_the_daemons_own_threads_are_not_guarded() -> None:
 
     server: Any = None
     on_host(told, CommandUser())
+
+
+@pytest.mark.req("NOD-458", "NOD-460")
+@pytest.mark.parametrize("egress", ["AllowList", "Open", "Ajar"])
+def test_the_guard_is_not_claimed_for_a_policy_that_it_cannot_keep(
+    caplog: pytest.LogCaptureFixture, egress: str
+) -> None:
+    async def story(host: ProcessHost) -> str | None:
+        return await guard.enforcer(host, UNSAID, PYTHON, egress)
+
+    assert on_host(story, CommandUser()) is None
+    assert f"no way to a proxy, which {egress} needs" in caplog.text
