@@ -75,7 +75,8 @@ def test_a_run_reaches_what_its_agent_allowed_when_it_was_admitted(person: Perso
     person.agent("listed", network={"egress": {"policy": "Deny"}})
     status = run.succeeded()
     assert status["sandbox"]["egress"] == "AllowList"
-    assert conditions(status) == {"Isolated": ("True", None), "EgressEnforced": ("True", "Network")}
+    assert conditions(status)["Isolated"] == ("True", None)
+    assert conditions(status)["EgressEnforced"] == ("True", "Network")
     pieces = run.answer().split("==\n")
     assert len(pieces) == len(commands), pieces
     said = dict(zip(commands, pieces, strict=True))
