@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 from egress_proxy.variables import PROXY_VARIABLES
 
+from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
 from sandboxd.desk import CommandDesk
@@ -28,6 +29,7 @@ from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
+from sandboxd.transfer import Transfer
 
 logger = logging.getLogger(__name__)
 
@@ -102,19 +104,20 @@ async def _serve(
         workspace=settings.workspace,
         workspace_called=settings.workspace_called,
     )
-    desk = CommandDesk(
-        host,
-        files,
-        journal,
-        boot=identity.boot,
-        workspace=settings.workspace,
-        workspace_called=settings.workspace_called,
-        command_env=_command_env(settings, guard),
-    )
     connector, dialer = _connector(settings, stopping.ask)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
     ) as session:
+        desk = CommandDesk(
+            host,
+            files,
+            ArchiveDesk(host, Transfer(session), journal.folder),
+            journal,
+            boot=identity.boot,
+            workspace=settings.workspace,
+            workspace_called=settings.workspace_called,
+            command_env=_command_env(settings, guard),
+        )
         http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
 
         def make_bell(ring: Callable[[], None]) -> Bell:

@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, SpawnError, StopReason
 from sandboxd.files import FileDesk
 from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError
 from sandboxd.redaction import NOTHING, Redactor
-from sandboxd.requests import Command, ExecRequest, InvalidRequestError
+from sandboxd.requests import Command, ExecRequest, InvalidRequestError, RestoreRequest, SaveRequest
 from sandboxd.results import Result, exec_result, failed_result, lost_result
 
 MAX_RUNNING = 64
@@ -46,6 +47,7 @@ class CommandDesk:
         self,
         host: ProcessHost,
         files: FileDesk,
+        archives: ArchiveDesk,
         journal: CommandJournal,
         *,
         boot: str,
@@ -57,6 +59,7 @@ class CommandDesk:
     ) -> None:
         self._host = host
         self._files = files
+        self._archives = archives
         self._journal = journal
         self._boot = boot
         self._workspace = workspace
@@ -175,10 +178,13 @@ class CommandDesk:
         except JournalError as error:
             return failed_result("journal", f"{error} The command was not started.")
         taken = self._taken[command.id]
+        await self._host.moving()
         if taken.cancelled or self._stopping:
             result = failed_result("killed", "The command was cancelled before it was started.")
         elif isinstance(request, ExecRequest):
             result = await self._execute(request, taken)
+        elif isinstance(request, SaveRequest | RestoreRequest):
+            result = await self._archives.run(request)
         else:
             result = await self._files.run(request, self._redactor)
         self._record(command, result)

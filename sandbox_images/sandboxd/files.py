@@ -6,7 +6,6 @@ A root daemon that opened a path itself would read `/proc/1/environ` and its own
 import json
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from sandboxd.execcore.host import ProcessHost
@@ -16,6 +15,7 @@ from sandboxd.filework import MODULES
 from sandboxd.redaction import NOTHING, Redactor
 from sandboxd.requests import MAX_READ_BYTES, MkdirRequest, ReadRequest, WriteRequest
 from sandboxd.results import Result, failed_result, file_failure, file_result
+from sandboxd.workers import worker
 
 FileRequest = ReadRequest | WriteRequest | MkdirRequest
 
@@ -27,20 +27,6 @@ _START_TO_END_S = 30.0
 _ANSWER_BYTES = MAX_READ_BYTES + 64 * 1024
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
 
-_LOADER = """
-import json, sys, types
-package = types.ModuleType("sandboxd")
-sys.modules["sandboxd"] = package
-package.filework = sys.modules["sandboxd.filework"] = types.ModuleType("sandboxd.filework")
-for name, source in json.loads(sys.argv[1]):
-    module = types.ModuleType("sandboxd.filework." + name)
-    sys.modules[module.__name__] = module
-    setattr(package.filework, name, module)
-    exec(compile(source, name, "exec"), module.__dict__)
-module.main()
-"""
-"""Makes the modules of `filework` of their sources, and lets the last one work."""
-
 
 class FileDesk:
     """Does file requests, each in a process of its own.
@@ -51,9 +37,7 @@ class FileDesk:
 
     def __init__(self, host: ProcessHost, interpreter: str = sys.executable) -> None:
         self._host = host
-        folder = Path(__file__).with_name("filework")
-        sources = [(name, (folder / f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
-        self._argv = (interpreter, "-I", "-S", "-c", _LOADER, json.dumps(sources))
+        self._argv = worker(interpreter, "filework", *MODULES)
 
     async def run(self, request: FileRequest, redactor: Redactor = NOTHING) -> Result:
         """Does the request of a command and tells its result; refusals are results too.

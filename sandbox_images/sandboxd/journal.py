@@ -87,6 +87,11 @@ class CommandJournal:
         except OSError as error:
             raise JournalError(f"The state folder {self._folder.parent} cannot be used: {error}.") from error
 
+    @property
+    def folder(self) -> Path:
+        """The daemon's own folder, in which nobody else can look where the users differ."""
+        return self._folder.parent
+
     def close(self) -> None:
         """Gives the folder back."""
         if self._lock_fd is not None:

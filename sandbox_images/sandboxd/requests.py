@@ -64,7 +64,37 @@ class MkdirRequest:
     path: str
 
 
-Request = ExecRequest | ReadRequest | WriteRequest | MkdirRequest
+@dataclass(frozen=True)
+class SaveRequest:
+    """Send the archive of a folder to a presigned address.
+
+    Args:
+        limits: `maxBytes` of its files, `maxArchiveBytes`, `maxEntries`, `maxDepth`.
+    """
+
+    path: str
+    put: str
+    limits: Mapping[str, int]
+    start_to_end_s: float
+
+
+@dataclass(frozen=True)
+class RestoreRequest:
+    """Fill a folder from the archive at a presigned address, which has this size and sha256.
+
+    Args:
+        limits: `maxBytes`, `maxEntries`, `maxDepth`, and `outerLinks`: whether symlinks may lead out of the folder.
+    """
+
+    path: str
+    get: str
+    size: int
+    sha256: str
+    limits: Mapping[str, int]
+    start_to_end_s: float
+
+
+Request = ExecRequest | ReadRequest | WriteRequest | MkdirRequest | SaveRequest | RestoreRequest
 
 
 @dataclass(frozen=True)
@@ -113,9 +143,13 @@ class Command:
                 return _write_request(fields)
             case "mkdir":
                 return MkdirRequest(fields.path("path"))
+            case "save":
+                return _save_request(fields)
+            case "restore":
+                return _restore_request(fields)
             case _:
                 raise InvalidRequestError(
-                    f"Kind {self.kind!r} is unknown; known are exec, read_file, write_file, mkdir."
+                    f"Kind {self.kind!r} is unknown; known are exec, read_file, write_file, mkdir, save, restore."
                 )
 
 
@@ -154,6 +188,18 @@ class Fields:
             return default
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
             raise InvalidRequestError(f"{name} must be a whole number of at least 0.")
+        return value
+
+    def at_most(self, name: str) -> int:
+        """A limit, which must be given."""
+        if self._fields.get(name) is None:
+            raise InvalidRequestError(f"{name} must be a whole number of at least 0.")
+        return self.whole(name, 0)
+
+    def address(self, name: str) -> str:
+        value = self.text(name)
+        if not value.startswith(("http://", "https://")):
+            raise InvalidRequestError(f"{name} must be an http or https address.")
         return value
 
     def seconds(self, name: str, default: float, least: float, most: float) -> float:
@@ -220,6 +266,29 @@ def _write_request(fields: Fields) -> WriteRequest:
             f"content has {len(content)} bytes, one call writes at most {MAX_WRITE_BYTES}."
         )
     return WriteRequest(fields.path("path"), content, fields.mode("mode"), fields.flag("createDirs"))
+
+
+def _save_request(fields: Fields) -> SaveRequest:
+    limits = {
+        name: fields.at_most(name) for name in ("maxBytes", "maxArchiveBytes", "maxEntries", "maxDepth")
+    }
+    return SaveRequest(fields.path("path"), fields.address("put"), limits, _archive_time(fields))
+
+
+def _restore_request(fields: Fields) -> RestoreRequest:
+    limits = {name: fields.at_most(name) for name in ("maxBytes", "maxEntries", "maxDepth")}
+    return RestoreRequest(
+        path=fields.path("path"),
+        get=fields.address("get"),
+        size=fields.at_most("size"),
+        sha256=fields.text("sha256"),
+        limits={**limits, "outerLinks": fields.flag("outerLinks")},
+        start_to_end_s=_archive_time(fields),
+    )
+
+
+def _archive_time(fields: Fields) -> float:
+    return fields.seconds("timeoutS", DEFAULT_TIMEOUT_S, 1.0, MAX_TIMEOUT_S)
 
 
 def _check_variable(field: str, key: Any, text: Any) -> None:

@@ -52,6 +52,16 @@ def file_failure(outcome: Outcome, state: ExecState, reason: str, message: str) 
     return {**_common(outcome, reason, message), "state": state.value}
 
 
+def archive_result(started_at: datetime, fields: dict[str, Any]) -> Result:
+    """The result of a folder that was saved or restored."""
+    return {**fields, **_since(started_at, ExecState.EXITED, None, None)}
+
+
+def archive_failure(started_at: datetime, reason: str, message: str) -> Result:
+    """The result of a folder that was not saved, or not restored."""
+    return _since(started_at, ExecState.FAILED, reason, message)
+
+
 def _common(outcome: Outcome, reason: str | None, message: str | None) -> Result:
     return {
         "state": outcome.state.value,
@@ -64,14 +74,18 @@ def _common(outcome: Outcome, reason: str | None, message: str | None) -> Result
 
 
 def _instant(state: ExecState, reason: str, message: str) -> Result:
-    now = timestamp(datetime.now(UTC))
+    return _since(datetime.now(UTC), state, reason, message)
+
+
+def _since(started_at: datetime, state: ExecState, reason: str | None, message: str | None) -> Result:
+    now = max(datetime.now(UTC), started_at)
     return {
         "state": state.value,
         "reason": reason,
         "message": message,
-        "startedAt": now,
-        "endedAt": now,
-        "durationMs": 0,
+        "startedAt": timestamp(started_at),
+        "endedAt": timestamp(now),
+        "durationMs": round((now - started_at).total_seconds() * 1000),
     }
 
 

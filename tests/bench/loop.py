@@ -157,6 +157,7 @@ class Loop:
         ports = Ports(
             journal=self._journal,
             payloads=self._payloads,
+            archives=sandboxes.archives,
             models=models,
             tasks=sandboxes,
             bell=sandboxes,

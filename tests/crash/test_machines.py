@@ -5,6 +5,7 @@ import functools
 import pytest
 from nodus_core.access.door import Place
 from nodus_core.conversations.asking import Asking
+from nodus_core.conversations.images import Images
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.own_sandboxes import OwnSandboxes
 from nodus_core.conversations.sandbox_commands import SandboxCommands
@@ -36,7 +37,9 @@ class Life:
         world = self.world
         shelf = Shelf(world.outside, world.payloads, world.clock)
         kicks = Kicks(world.outside, world.executions, world.clock)
-        self.own = OwnSandboxes(shelf, world.ids, kicks=kicks, schedules=world.schedules)
+        self.own = OwnSandboxes(
+            shelf, world.ids, kicks=kicks, schedules=world.schedules, images=Images(shelf)
+        )
         self.commands = SandboxCommands(shelf, kicks, Asking(world.outside, world.sandboxes, world.clock))
 
     def live(self) -> None:

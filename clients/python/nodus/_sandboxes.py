@@ -25,6 +25,9 @@ SIZES = {
 }
 """Sizes in words (NODQ-62)."""
 
+SAVED_SECONDS = CLEAN_UP_SECONDS + 120
+"""Of a stop: a last save of its folder may take two minutes."""
+
 
 class SandboxSettings(TypedDict, total=False):
     """What a sandbox shall be."""
@@ -36,6 +39,7 @@ class SandboxSettings(TypedDict, total=False):
     idle_timeout: str | None
     ttl: str | None
     network: Egress | None
+    state_dir: str | None
     max_cost: str | Decimal | int | None
     env: Env | None
     secrets: SecretFields | None
@@ -61,8 +65,10 @@ class SandboxFlows(Handle):
         return (yield from self._settled(("Running", "Paused"), timeout))
 
     @operation
-    def stop(self, *, timeout: float = CLEAN_UP_SECONDS) -> Flow[Record]:
+    def stop(self, *, timeout: float = SAVED_SECONDS) -> Flow[Record]:
         """End the sandbox's machine, with its files and processes, and wait until it is gone; its status then.
+
+        A folder that is saved is saved before (``status.lastSave``).
 
         Raises:
             ConflictError: it is being deleted.
@@ -153,6 +159,7 @@ class Sandbox(SandboxFlows, Blocking):
             idle_timeout: stop it after so much idle time, such as ``"10m"``.
             ttl: delete it after that time, such as ``"24h"``.
             network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
+            state_dir: the folder that is saved when it stops and is there when it starts again; ``None``: none is.
             max_cost: US dollars that it may spend on compute.
             env: environment variables of its commands, values by name.
             secrets: variables that get a field of a project's Secret: ``{"DEPLOY_KEY": ("deploy", "token")}``.
@@ -200,13 +207,14 @@ def _spec(settings: SandboxSettings) -> dict[str, Any]:
     unknown = settings.keys() - SandboxSettings.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    network = settings.get("network")
+    network, state_dir = settings.get("network"), settings.get("state_dir")
     spec = {
         "image": settings.get("image"),
         "resources": _resources(settings),
         "idleTimeout": settings.get("idle_timeout"),
         "ttl": settings.get("ttl"),
         "network": network.to_spec() if network else None,
+        "continuity": {"mode": "Snapshotted", "stateDir": state_dir} if state_dir else None,
         "maxCostUSD": money(settings.get("max_cost")),
         **variables_spec(settings.get("env"), settings.get("secrets")),
     }

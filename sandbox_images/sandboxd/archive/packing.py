@@ -20,7 +20,7 @@ OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLO
 LEVEL = 1
 """Of compression: what takes longer costs more time of the sandbox than it saves in S3."""
 
-MOST_TOLD = 20
+MOST_TOLD = 5
 """Names of what was left out that are told; all are counted."""
 
 OWN = re.compile(rb"\.nodus-[0-9a-f]{16}\.part")
@@ -34,7 +34,7 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 REASONS = {
-    errno.ENOENT: "not_found",
+    errno.EEXIST: "not_a_directory",
     errno.ENOTDIR: "not_a_directory",
     errno.ELOOP: "not_a_directory",
     errno.EACCES: "denied",
@@ -179,7 +179,7 @@ class Packing:
     def _miss(self, path: bytes, why: str) -> None:
         self.missed += 1
         if len(self.left_out) < MOST_TOLD:
-            self.left_out.append({"path": path[:200].decode("utf-8", "backslashreplace"), "why": why})
+            self.left_out.append({"path": path[:80].decode("utf-8", "backslashreplace"), "why": why})
 
 
 def block(name: bytes, kind: bytes, mode: int, size: int, mtime: int, *, target: bytes = b"") -> bytes:
@@ -206,7 +206,11 @@ def octal(value: int, width: int) -> bytes:
 
 
 def pack(archive: int, request: dict[str, Any]) -> dict[str, Any]:
-    """Writes the archive of a folder to the descriptor `archive`, and tells what is in it and what is not."""
+    """Writes the archive of a folder to the descriptor `archive`, and tells what is in it and what is not.
+
+    A folder that nobody has made yet is an empty one.
+    """
+    os.makedirs(request["dir"], exist_ok=True)
     base = os.open(request["dir"], OPEN_FOLDER)
     try:
         out = Packed(archive, request["maxArchiveBytes"])
@@ -232,8 +236,5 @@ def handle(archive: int, request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Reads the request from its argument, and writes the archive to its standard input; answers."""
+    os.umask(0o022)
     sys.stdout.write(json.dumps(handle(0, json.loads(sys.argv[1]))) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Unpacks one archive into a folder, in a process of its own that runs as the commands' user (`archive.worker`).
+"""Unpacks one archive into a folder, in a process of its own that runs as the commands' user (`sandboxd.workers`).
 
 The archive is read twice. The first time nothing is written: one that is refused leaves nothing behind. While files
 are written there is no link below the folder, so that no name can lead out of it: each folder is opened from the one
@@ -185,7 +185,3 @@ def main() -> None:
     """Reads the request from its argument and the archive from its standard input; answers."""
     os.umask(0o022)
     sys.stdout.write(json.dumps(handle(0, json.loads(sys.argv[1]))) + "\n")
-
-
-if __name__ == "__main__":
-    main()

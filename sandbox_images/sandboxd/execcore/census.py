@@ -20,6 +20,7 @@ class ProcessEntry:
         started: clock ticks since boot; pid and start together name a process for ever.
         mark: the command's mark in its environment, None where there is none or it cannot be read.
         groups: supplementary groups.
+        still: it is stopped by a signal.
     """
 
     pid: int
@@ -28,6 +29,7 @@ class ProcessEntry:
     started: int
     mark: str | None
     groups: frozenset[int]
+    still: bool = False
 
 
 Population = dict[int, ProcessEntry]
@@ -61,7 +63,9 @@ def read_process(pid: int, not_before: int = 0) -> ProcessEntry | None:
     mark = None
     with contextlib.suppress(OSError):  # another user's, or one that made itself undumpable
         mark = _mark_in(_read(pid, "environ", _ENVIRON_LIMIT))
-    return ProcessEntry(pid, int(fields[1]), int(fields[3]), started, mark, _groups(pid))
+    return ProcessEntry(
+        pid, int(fields[1]), int(fields[3]), started, mark, _groups(pid), fields[0] in (b"T", b"t")
+    )
 
 
 def _groups(pid: int) -> frozenset[int]:

@@ -1,9 +1,12 @@
 """What all commands of one daemon share: the reaper, the census, the marks, and the end of everything."""
 
+import asyncio
+import contextlib
 import os
 import secrets
+import signal
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from sandboxd.execcore.capture import PipeReader
 from sandboxd.execcore.census import Census, ProcessEntry, read_population, read_process
@@ -11,7 +14,7 @@ from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.reaper import Reaper
 from sandboxd.execcore.spawner import Spawner
 from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
-from sandboxd.execcore.tree import Tree, end_processes, with_descendants
+from sandboxd.execcore.tree import Tree, end_processes, freeze, send_signal, with_descendants
 
 FIRST_GROUP = 70_000
 LAST_GROUP = 131_071
@@ -42,6 +45,8 @@ class ProcessHost:
         self._groups: dict[str, int] = {}
         self._last_group = LAST_GROUP
         self._tails: OrderedDict[str, PipeReader] = OrderedDict()
+        self._moving = asyncio.Event()
+        self._moving.set()
 
     def open(self) -> None:
         """Starts to wait for children; needs the running event loop of the main thread."""
@@ -93,12 +98,26 @@ class ProcessHost:
 
     async def end_everything(self, grace_s: float) -> list[ProcessEntry]:
         """Ends all processes below the daemon, also what ended commands left behind."""
+        return await end_processes(_below, self._census, grace_s)
 
-        def below(population: dict[int, ProcessEntry]) -> list[ProcessEntry]:
-            children = [entry for entry in population.values() if entry.parent == os.getpid()]
-            return with_descendants(children, population)
+    async def moving(self) -> None:
+        """Waits until nothing is to stand still; what is started right after this disturbs nobody."""
+        await self._moving.wait()
 
-        return await end_processes(below, self._census, grace_s)
+    @contextlib.asynccontextmanager
+    async def frozen(self) -> AsyncIterator[bool]:
+        """Lets all processes below the daemon stand still for a while; yields whether they all do.
+
+        Whoever starts commands waits for `moving` meanwhile. For one freeze at a time.
+        """
+        stopped: list[ProcessEntry] = []
+        self._moving.clear()
+        try:
+            yield await freeze(_below, self._census, stopped)
+        finally:
+            for entry in stopped:
+                send_signal(entry, signal.SIGCONT)
+            self._moving.set()
 
     async def _end_tree(self, tree: Tree, grace_s: float) -> list[ProcessEntry]:
         def members(population: dict[int, ProcessEntry]) -> list[ProcessEntry]:
@@ -123,6 +142,12 @@ class ProcessHost:
         reader.ended.add_done_callback(lambda _: self._tails.pop(mark, None))
         while len(self._tails) > _MAX_OPEN_TAILS:
             self._tails.popitem(last=False)[1].close()
+
+
+def _below(population: dict[int, ProcessEntry]) -> list[ProcessEntry]:
+    """All processes below the daemon."""
+    children = [entry for entry in population.values() if entry.parent == os.getpid()]
+    return with_descendants(children, population)
 
 
 def _own_start() -> int:

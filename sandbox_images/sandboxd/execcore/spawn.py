@@ -32,17 +32,18 @@ def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) 
     """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(reading, False)
-    stdin = None
+    made = None
     try:
-        stdin = subprocess.DEVNULL if spec.stdin is None else _memory_file(spec.stdin)
-        pid = _popen(spec, mark, user, group_mark, stdin=stdin, stdout=writing)
+        made = _memory_file(spec.stdin) if isinstance(spec.stdin, bytes) else None
+        given = subprocess.DEVNULL if spec.stdin is None or isinstance(spec.stdin, bytes) else spec.stdin
+        pid = _popen(spec, mark, user, group_mark, stdin=given if made is None else made, stdout=writing)
     except BaseException:
         os.close(reading)
         raise
     finally:
         os.close(writing)
-        if stdin is not None and stdin >= 0:
-            os.close(stdin)
+        if made is not None:
+            os.close(made)
     _offer_to_oom_killer(pid)
     return Spawned(pid, reading)
 

@@ -68,7 +68,7 @@ class ExecSpec:
         env: the whole environment but for the mark.
         start_to_end_s: seconds until the tree is ended with `StopReason.TIMEOUT`; None: never.
         grace_s: seconds between the polite signal and force, at most `tree.MAX_GRACE_S`.
-        stdin: bytes to read; None: /dev/null.
+        stdin: bytes to read, or a descriptor that the caller keeps open; None: /dev/null.
         head_bytes, tail_bytes: how much output is kept of either end.
         redactor: what is taken out of the output before it is kept or counted.
     """
@@ -78,7 +78,7 @@ class ExecSpec:
     env: Mapping[str, str]
     start_to_end_s: float | None = None
     grace_s: float = 2.0
-    stdin: bytes | None = None
+    stdin: bytes | int | None = None
     head_bytes: int = DEFAULT_KEEP_BYTES
     tail_bytes: int = DEFAULT_KEEP_BYTES
     redactor: Redactor = NOTHING

@@ -122,6 +122,25 @@ async def end_processes(members: Members, census: Census, grace_s: float) -> lis
     return present
 
 
+async def freeze(members: Members, census: Census, stopped: list[ProcessEntry]) -> bool:
+    """Stops processes until all stand still that `members` picks; returns whether they do.
+
+    Args:
+        stopped: takes up each that is stopped here, to be continued by whoever calls; one that stood still before
+            is not among them.
+    """
+    for _ in range(_STOP_ROUNDS):
+        moving = [entry for entry in members(await census.fresh()) if not entry.still]
+        if not moving:
+            return True
+        for entry in moving:
+            if (entry.pid, entry.started) not in {(each.pid, each.started) for each in stopped}:
+                stopped.append(entry)
+            send_signal(entry, signal.SIGSTOP)
+        await asyncio.sleep(_STEP_S)
+    return False
+
+
 async def _wait_until_gone(
     present: list[ProcessEntry], members: Members, census: Census, within_s: float
 ) -> list[ProcessEntry]:

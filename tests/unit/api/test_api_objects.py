@@ -352,8 +352,13 @@ def test_an_agent_says_what_of_it_is_not_honoured_yet(rest: Rest) -> None:
     source = {"git": {"repo": "octo/site"}}
     assert conditions(source=source) == {"Ready": ("False", "NotAvailable")}
     assert "spec.source" in rest.get("agents/hello-agent").json["status"]["conditions"][0]["message"]
-    kept = conditions(continuity={"mode": "Snapshotted", "stateDir": "/workspace/state"})
-    assert kept == {"Ready": ("True", "Accepted"), "ContinuityHonoured": ("False", "NotAvailable")}
+    folder = {"mode": "Snapshotted", "stateDir": "/workspace/state"}
+    assert conditions(continuity=folder) == {"Ready": ("True", "Accepted")}
+    assert conditions(continuity=folder, workingDir="/elsewhere") == {"Ready": ("False", "NotAvailable")}
+    assert (
+        "spec.continuity.stateDir"
+        in rest.get("agents/hello-agent").json["status"]["conditions"][0]["message"]
+    )
 
 
 @pytest.mark.req("NOD-026", "NOD-036")

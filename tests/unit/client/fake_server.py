@@ -63,7 +63,17 @@ FIELDS = {
     "Budget": ["limitUSD", "period", "action"],
     "Secret": ["data"],
     "AgentGroup": ["agent", "limits", "maxCostUSD", "sealed", "evaluation"],
-    "Sandbox": ["image", "resources", "idleTimeout", "ttl", "network", "maxCostUSD", "env", "secrets"],
+    "Sandbox": [
+        "image",
+        "resources",
+        "idleTimeout",
+        "ttl",
+        "network",
+        "continuity",
+        "maxCostUSD",
+        "env",
+        "secrets",
+    ],
     "Project": ["displayName"],
     "ApiKey": ["role", "permissions", "projects", "ttl"],
 }

@@ -19,7 +19,7 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("ag g --agent w", "agentgroup/g", "agentgroups", {"agent": "w"}),
     (
         "sandbox dev --image nodus/agent-tools --cpu 1 --memory 2 --idle-timeout 10m --ttl 24h --allow pypi.org"
-        " --max-cost 5",
+        " --max-cost 5 --state-dir /workspace",
         "sandbox/dev",
         "sandboxes",
         {
@@ -28,6 +28,7 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
             "idleTimeout": "10m",
             "ttl": "24h",
             "network": {"egress": {"policy": "AllowList", "allow": ["pypi.org"]}},
+            "continuity": {"mode": "Snapshotted", "stateDir": "/workspace"},
             "maxCostUSD": "5",
         },
     ),

@@ -9,6 +9,7 @@ from nodus_core.kernel.decide import Plan, View, decide
 from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.money import Meter
 from nodus_core.kernel.objects import Attention, Conversation, Run
+from nodus_core.kernel.saving import Save, Saving
 from nodus_core.kernel.states import RunState, SandboxState, TaskState, TurnState
 from nodus_core.kernel.tasks import Result
 
@@ -19,6 +20,10 @@ SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
 EXPIRED = replace(STOP, reason="DeadlineExceeded")
 GONE = replace(SANDBOX, state=SandboxState.GONE)
 UNBOOKED = replace(GONE, meter=Meter(Decimal("0.05"), NOW))
+KEPT = replace(SANDBOX, state_dir="/workspace")
+LACKING = replace(KEPT, restore="000001")
+SAVING = Saving("000002", SANDBOX.id, "save.000002", NOW, NOW)
+SAVES = tuple(Save(name, NOW, 1, "0" * 64, 1) for name in ("000003", "000002", "000001"))
 COMING = replace(SANDBOX, state=SandboxState.REQUESTED)
 RELEASING = replace(SANDBOX, state=SandboxState.RELEASING)
 NEVER_BEGAN = task("r1t1", FAILED, result=Result(error="SandboxGone"))
@@ -50,6 +55,64 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
     "every input has its turn": (view(conversation=head(keep_alive=True), run=None), to.Rest("MessageWait")),
     "stopped between turns": (view(conversation=head(stop=STOP), run=None), to.End()),
     "stopped with an input unread": (view(conversation=head(accepted=2, stop=STOP), run=None), to.End()),
+    # --- its saved folder ---
+    "nobody writes to it": (
+        view(conversation=head(keep_alive=True), run=None, sandbox=KEPT, idle=True),
+        to.BeginSave("Idle"),
+    ),
+    "nobody writes to it until now": (
+        view(conversation=head(accepted=2), run=None, sandbox=KEPT, idle=True),
+        to.OpenTurn(2),
+    ),
+    "its folder is to be saved": (
+        view(round_task(1), run=run(rounds=1), checkpoint=True),
+        to.BeginSave(None),
+    ),
+    "its folder is to be saved, and a command is at work": (
+        view(
+            round_task(1, 1),
+            task("r1t0", RUNNING),
+            run=run(rounds=1, open=frozenset({"r1t0"})),
+            checkpoint=True,
+        ),
+        to.Watch((task("r1t0", RUNNING),)),
+    ),
+    "its folder is being saved": (
+        view(round_task(1), run=run(rounds=1), conversation=head(saving=SAVING)),
+        to.FollowSave(),
+    ),
+    "more was saved than is kept": (
+        view(round_task(1), run=run(rounds=1), conversation=head(saves=SAVES, unkept=("000000",))),
+        to.DropSaves(("000000", "000001")),
+    ),
+    "ended, and its folder was saved": (
+        view(
+            conversation=head(ended=True, sandbox=None, saves=SAVES[:1], saving=SAVING),
+            run=None,
+            sandbox=None,
+        ),
+        to.DropSaves(("000003", "000002")),
+    ),
+    "a sandbox has taken up its folder": (
+        view(task("sandbox", result=Result()), run=run(sandboxes=1), plan=SETUP),
+        to.Ask(1, None),
+    ),
+    "a machine's folder is being saved": (
+        view(conversation=machine(saving=SAVING, paused="Stopped"), run=None, sandbox=KEPT),
+        to.FollowSave(),
+    ),
+    "a machine is to stand still, and its folder is saved": (
+        view(conversation=machine(paused="Stopped"), run=None, sandbox=KEPT),
+        to.BeginSave("Stopped"),
+    ),
+    "a machine is to stand still before its folder is there": (
+        view(conversation=machine(paused="Stopped"), run=None, sandbox=LACKING),
+        to.Pause("Stopped"),
+    ),
+    "a machine has come up without its folder": (
+        view(conversation=machine(), run=None, sandbox=LACKING),
+        to.Launch(),
+    ),
     # --- its deadline ---
     "overdue between turns": (view(conversation=head(keep_alive=True), run=None, overdue=True), to.Expire()),
     "overdue with an input unread": (
@@ -346,7 +409,14 @@ def test_stopping_leads_towards_the_end_from_every_position(name: str) -> None:
     position, _ = POSITIONS[name]
     stopped = decide(replace(position, conversation=replace(position.conversation, stop=STOP)))
     towards_the_end = (
-        to.BookSandbox | to.Cut | to.FinishTurn | to.End | to.ReturnUnread | to.Release | to.Close
+        to.BookSandbox
+        | to.Cut
+        | to.FinishTurn
+        | to.End
+        | to.ReturnUnread
+        | to.Release
+        | to.DropSaves
+        | to.Close
     )
     assert isinstance(stopped, towards_the_end)
     if isinstance(stopped, to.FinishTurn):

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sandboxd.archive.program import program
+from sandboxd.workers import worker
 
 LIMITS = {"maxBytes": 1 << 30, "maxEntries": 10_000, "maxDepth": 64, "outerLinks": True}
 PACK_LIMITS = {**LIMITS, "maxArchiveBytes": 1 << 30}
 
 
-def work(worker: str, archive: Path, request: dict[str, Any], *, writes: bool) -> dict[str, Any]:
+def work(name: str, archive: Path, request: dict[str, Any], *, writes: bool) -> dict[str, Any]:
     """The answer of a worker to which the archive is given as an open file."""
     with archive.open("w+b" if writes else "rb") as file:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", program(worker), json.dumps(request)],
+            [*worker(sys.executable, "archive", "entries", name), json.dumps(request)],
             stdin=file,
             capture_output=True,
             check=False,

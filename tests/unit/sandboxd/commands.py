@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.desk import CommandDesk
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
 from sandboxd.files import FileDesk
 from sandboxd.journal import CommandJournal
 from sandboxd.requests import Command
+from sandboxd.transfer import Transfer
 
 from tests.unit.sandboxd.link_server import digest_of
 
@@ -49,9 +52,16 @@ def run(spec: ExecSpec) -> Outcome:
 async def command_desk(state: Path, workspace: Path, **more: Any) -> AsyncIterator[CommandDesk]:
     journal = CommandJournal(state)
     journal.open()
-    async with process_host() as host:
+    async with process_host() as host, aiohttp.ClientSession() as session:
         desk = CommandDesk(
-            host, FileDesk(host), journal, boot="boot-1", workspace=str(workspace), command_env=ENV, **more
+            host,
+            FileDesk(host),
+            ArchiveDesk(host, Transfer(session), state),
+            journal,
+            boot="boot-1",
+            workspace=str(workspace),
+            command_env=ENV,
+            **more,
         )
         try:
             yield desk

@@ -115,6 +115,12 @@ def test_the_daemons_own_files_stay_out(tmp_path: Path, folder: Path) -> None:
     assert list(seen(tmp_path / "back")) == [b".nodus-notes"]
 
 
+def test_a_folder_that_nobody_has_made_is_an_empty_one(tmp_path: Path) -> None:
+    assert pack(tmp_path / "not/there", tmp_path / "a.tgz")["fields"]["entries"] == 0
+    assert unpack(tmp_path / "a.tgz", tmp_path / "back")["fields"]["entries"] == 0
+    assert (tmp_path / "not/there").is_dir()
+
+
 @pytest.mark.req("NOD-169")
 @pytest.mark.parametrize(
     "limit", [{"maxBytes": 100}, {"maxEntries": 2}, {"maxDepth": 1}, {"maxArchiveBytes": 200}]

@@ -151,8 +151,9 @@ class Core:
 
     @cached_property
     def worker(self) -> Worker:
-        from nodus_core.aws.clients import ecs, region, secretsmanager
+        from nodus_core.aws.clients import ecs, region, s3, secretsmanager
         from nodus_core.aws.endpoints import Endpoints
+        from nodus_core.aws.s3_archives import S3Archives
         from nodus_core.aws.secrets import SecretsManagerSecrets
         from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
         from nodus_core.providers.offered import OfferedModels
@@ -163,6 +164,7 @@ class Core:
             Ports(
                 journal=self.journal,
                 payloads=self.payloads,
+                archives=S3Archives(s3(), self.environment["NODUS_PAYLOADS"]),
                 models=OfferedModels(lambda: secrets.read(secret)),
                 tasks=EcsSandboxTasks(ecs(), TaskPlace.from_environment(self.environment)),
                 bell=self.bell,

@@ -28,6 +28,9 @@ from nodus.cli.session import Command, Session, pass_session
 @click.option("--idle-timeout", metavar="DURATION", help="Stop it after so much idle time, such as 10m.")
 @click.option("--ttl", metavar="DURATION", help="Delete it after that time, such as 24h.")
 @variable_options
+@click.option(
+    "--state-dir", metavar="DIR", help="Save this folder when it stops, and restore it when it starts again."
+)
 @egress_options
 @money_option("--max-cost", "What it may cost.")
 @changing.change_options
@@ -44,6 +47,7 @@ def sandbox(
     ttl: str | None,
     env: tuple[str, ...],
     secrets: tuple[str, ...],
+    state_dir: str | None,
     egress: str | None,
     allow: tuple[str, ...],
     max_cost: str | None,
@@ -64,6 +68,7 @@ def sandbox(
         idleTimeout=idle_timeout,
         ttl=ttl,
         network=network(egress, allow),
+        continuity={"mode": "Snapshotted", "stateDir": state_dir} if state_dir else None,
         maxCostUSD=max_cost,
         **variables(env, secrets),
     )

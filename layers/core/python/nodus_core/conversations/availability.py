@@ -4,6 +4,7 @@ Nothing that a person wrote is silently ignored: a run that would need one of th
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from nodus_core.kernel.errors import Cause, Reason, Refusal
@@ -11,6 +12,7 @@ from nodus_core.kernel.objects import SANDBOX
 from nodus_core.resources.agent import AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec
 from nodus_core.resources.columns import pick
+from nodus_core.resources.defaults import DEFAULT_FOLDER
 from nodus_core.resources.endpoint import NAMED
 from nodus_core.resources.inference_source import ModelSpec
 
@@ -51,15 +53,20 @@ def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
     wanting = {
         "spec.source": "source" in spec,
+        "spec.continuity.stateDir": not _is_in_workspace(spec),
     }
     return [field for field, needed in wanting.items() if needed]
 
 
+def _is_in_workspace(spec: Mapping[str, Any]) -> bool:
+    """Whether the folder that is saved, if one is, is the working folder or lies below it: it is sure to be writable."""
+    saved, workspace = pick(spec, "continuity.stateDir"), spec.get("workingDir", DEFAULT_FOLDER)
+    return saved is None or PurePosixPath(saved).is_relative_to(workspace)
+
+
 def check_sandbox(name: str, spec: Mapping[str, Any]) -> None:
     """Raises `Refusal` `NotAvailable` naming every field of a Sandbox that cannot be honoured yet."""
-    fields = [*unhonoured(spec)]
-    if pick(spec, "continuity.mode") == "Snapshotted":
-        fields.append("spec.continuity")
+    fields = unhonoured(spec)
     causes = tuple(Cause(field, "cannot be honoured yet: leave it out", _REASON) for field in fields)
     if causes:
         message = f"Sandbox {name!r} cannot be started: {', '.join(fields)} cannot be honoured yet"

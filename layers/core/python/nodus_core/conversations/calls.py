@@ -27,7 +27,7 @@ from nodus_core.kernel.money import ZERO
 from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.kernel.tasks import PlannedCall, Result, Task
-from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
+from nodus_core.sandboxes.outcome import Outcome, withdrawn
 from nodus_core.sandboxes.tools import Misuse, Order, plan
 
 BEGUN_AT_ONCE = 30
@@ -182,7 +182,7 @@ def _tasks(
             case Misuse(text=text):
                 refused.append(_refused(session, task, text))
             case Order() if not is_up(session.sandbox):
-                refused.append(commands.settled(session, task, WITHDRAWN))
+                refused.append(commands.settled(session, task, withdrawn(session.machine.state_dir)))
             case Order() as order:
                 begun.append(task)
                 rows.append(commands.new_command(session, _sandbox(session), task.key, order))

@@ -22,7 +22,7 @@ from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.kernel.tasks import Result, Task
 from nodus_core.kernel.text import Inline, Stored, Text
-from nodus_core.sandboxes.outcome import CANCELED, LOST, WITHDRAWN, Outcome, outcome
+from nodus_core.sandboxes.outcome import CANCELED, LOST, Outcome, outcome, withdrawn
 from nodus_core.sandboxes.tools import Order
 
 log = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ def _outcomes(session: Session, tasks: Sequence[Task], commands: Sequence[Comman
             case CommandState.LOST:
                 found[task.key] = LOST
             case CommandState.WITHDRAWN:
-                found[task.key] = CANCELED if session.open_run.stop else WITHDRAWN
+                found[task.key] = CANCELED if session.open_run.stop else withdrawn(session.machine.state_dir)
             case _:
                 pass
     return found

@@ -13,14 +13,13 @@ from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Object
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
-from nodus_core.resources.columns import READY, pick
+from nodus_core.resources.columns import READY
 from nodus_core.resources.environmentimage import COMPLETED
 from nodus_core.resources.kinds import BY_NAME
 
 _PROJECTED = frozenset({AGENT_RUN, SANDBOX})
 """Kinds whose status is a projection of what works for them, conditions included."""
 
-CONTINUITY = "ContinuityHonoured"
 SUBAGENTS = "SubagentsHonoured"
 EXPIRED = "Expired"
 CLOSING = "Closing"
@@ -69,7 +68,6 @@ def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime)
         yield Said(READY, False, NOT_AVAILABLE, notice)
     elif kind == "Agent":
         yield _agent(spec)
-        yield from _continuity(spec)
         yield from _subagents(spec)
     elif kind == "ApiKey":
         yield _api_key(spec, now)
@@ -91,12 +89,6 @@ def _agent(spec: Spec) -> Said:
         message = f"Runs are refused: {listed} cannot be honoured yet; leave it out."
         return Said(READY, False, NOT_AVAILABLE, message)
     return Said(READY, True, "Accepted", "The agent takes runs.")
-
-
-def _continuity(spec: Spec) -> Iterator[Said]:
-    if pick(spec, "continuity.mode") == "Snapshotted":
-        message = "spec.continuity is kept and not honoured yet: files live as long as the sandbox."
-        yield Said(CONTINUITY, False, NOT_AVAILABLE, message)
 
 
 def _subagents(spec: Spec) -> Iterator[Said]:

@@ -66,6 +66,7 @@ class Context:
             working_dir=self.working_dir,
             env=dict(self.env),
             secrets=self.secrets,
+            state_dir=self.state_dir,
         )
 
     def to_json(self) -> str:

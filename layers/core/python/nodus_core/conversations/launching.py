@@ -31,7 +31,8 @@ HARD_DEADLINE_S = 24 * 3600 * 7
 
 
 def new_sandbox(session: Session) -> Sandbox:
-    """The conversation's next sandbox, not yet written."""
+    """The conversation's next sandbox, not yet written; it takes up what was saved last."""
+    saves = session.conversation.saves
     return Sandbox(
         id=ids.sandbox_id(session.conversation.id, session.conversation.sandboxes + 1),
         conversation=session.conversation.id,
@@ -42,6 +43,8 @@ def new_sandbox(session: Session) -> Sandbox:
         pull=session.machine.pull,
         egress=session.machine.egress,
         secrets=session.machine.secrets,
+        state_dir=session.machine.state_dir,
+        restore=saves[0].name if saves else None,
     )
 
 

@@ -15,7 +15,7 @@ class Machine:
     """Settings of one sandbox. `image` is as people name it, `pull` the same by its digest, None: what the machine
     under it has. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
     `AllowList` or `Open`, `allow` the entries of an AllowList; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
-    what its time may cost in all, as text, None: anything."""
+    what its time may cost in all, as text, None: anything; `state_dir` is the folder that is saved, None: none is."""
 
     image: str = DEFAULT_IMAGE
     pull: str | None = None
@@ -28,6 +28,7 @@ class Machine:
     idle_s: float | None = None
     most_usd: str | None = None
     secrets: tuple[SecretVariable, ...] = ()
+    state_dir: str | None = None
 
     def to_json(self) -> str:
         """The text that is stored with the conversation of a Sandbox."""

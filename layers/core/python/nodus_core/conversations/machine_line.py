@@ -4,14 +4,15 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from nodus_core.billing.compute import Lacking
-from nodus_core.conversations import commands, launching, metered, sandbox_ends, turns
+from nodus_core.conversations import commands, launching, metered, restoring, sandbox_ends, saving, turns
 from nodus_core.conversations.ports import REST, Directive
 from nodus_core.conversations.session import Session
 from nodus_core.kernel import machine_status, machines, metering
 from nodus_core.kernel.decisions import Pause, Rest, Settle
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.sandboxes import Sandbox
-from nodus_core.kernel.states import ALIVE_SANDBOXES, CommandState, SandboxState
+from nodus_core.kernel.saving import WINDOW, checkpoint_at, is_kept
+from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 
 RINGS, RING_S = 5, 0.2
 """How often the bell is rung for a command that nobody takes, and the seconds between."""
@@ -36,6 +37,8 @@ def launch(session: Session) -> Directive | None:
     if session.sandbox is None:
         raise CorruptRow(f"conversation {head.id}: its sandbox {head.sandbox} has no row")
     found = launching.come_up(session, session.sandbox)
+    if isinstance(found, Sandbox) and found.state is SandboxState.RUNNING and found.restore is not None:
+        found = restoring.restore(session, found)
     return None if isinstance(found, Sandbox) else found
 
 
@@ -50,7 +53,7 @@ def keep(session: Session) -> Directive | None:
     if _is_spent(session, sandbox, now):
         return stand_still(session, machines.COST_REACHED)
     idle_at = _idle_at(session, sandbox)
-    opened = list(session.ports.journal.open_commands(sandbox.id))
+    opened = [each for each in session.ports.journal.open_commands(sandbox.id) if each.state in OPEN_COMMANDS]
     if any(command.state is CommandState.PENDING for command in opened):
         _ring(session, sandbox)
     if idle_at is not None and now >= idle_at:
@@ -58,7 +61,10 @@ def keep(session: Session) -> Directive | None:
             return stand_still(session, machines.IDLE)
         session.ports.journal.machines.works(sandbox.id, now)
         idle_at = now + timedelta(seconds=session.machine.idle_s or 0)
-    looks = [at for at in (now + LOOK, idle_at, _spent_at(session, sandbox)) if at is not None]
+    checkpoint = _checkpoint_at(session, sandbox, at_work=bool(opened))
+    if checkpoint is not None and now >= checkpoint:
+        return saving.begin(session, None)
+    looks = [at for at in (now + LOOK, idle_at, _spent_at(session, sandbox), checkpoint) if at is not None]
     shown = machine_status.running(session.object.status, sandbox)
     operations = session.projected(shown) if shown != session.object.status else ()
     due = session.next_look(min(looks))
@@ -133,13 +139,25 @@ def _idle_at(session: Session, sandbox: Sandbox) -> datetime | None:
     return worked + timedelta(seconds=session.machine.idle_s)
 
 
+def _checkpoint_at(session: Session, sandbox: Sandbox, *, at_work: bool) -> datetime | None:
+    """When the machine's folder is saved next; None while nothing was done in it since it was saved."""
+    begun_at = session.conversation.save_begun_at
+    worked = sandbox.worked_at is not None and (begun_at is None or sandbox.worked_at > begun_at)
+    return checkpoint_at(sandbox, begun_at) if is_kept(sandbox) and (worked or at_work) else None
+
+
 def _most(session: Session) -> Decimal | None:
     return None if session.machine.most_usd is None else Decimal(session.machine.most_usd)
 
 
 def _is_spent(session: Session, sandbox: Sandbox, now: datetime) -> bool:
     most = _most(session)
-    return most is not None and metering.total(sandbox, now) >= most
+    return most is not None and metering.total(sandbox, now + _last_save(sandbox)) >= most
+
+
+def _last_save(sandbox: Sandbox) -> timedelta:
+    """What the last save of a machine may take: it is part of what the machine may cost."""
+    return WINDOW if sandbox.state_dir else timedelta()
 
 
 def _spent_at(session: Session, sandbox: Sandbox) -> datetime | None:
@@ -147,4 +165,4 @@ def _spent_at(session: Session, sandbox: Sandbox) -> datetime | None:
     most = _most(session)
     if most is None or sandbox.meter is None:
         return None
-    return metering.reaches(sandbox, sandbox.meter, most - sandbox.meter.earlier)
+    return metering.reaches(sandbox, sandbox.meter, most - sandbox.meter.earlier) - _last_save(sandbox)

@@ -79,7 +79,7 @@ class MachinesSeen:
         """The machine that runs and takes work. Raises `Refusal` `SandboxNotRunning` (NOD-410, NOD-438)."""
         current = None if seen.head.paused or seen.head.stop else seen.current
         machine = self.shelf.journal.sandbox(current) if current else None
-        if machine is None or machine.state is not SandboxState.RUNNING:
+        if machine is None or machine.state is not SandboxState.RUNNING or machine.restore is not None:
             raise Refusal("SandboxNotRunning", _not_running(seen, machine), kind=SANDBOX, name=seen.name)
         return machine
 
@@ -105,7 +105,7 @@ class MachinesSeen:
 def _not_running(seen: Seen, machine: Sandbox | None) -> str:
     if seen.is_a_runs:
         run = f"AgentRun {seen.owner.key.name!r}"
-        if machine is not None and machine.state is SandboxState.REQUESTED:
+        if machine is not None and (machine.state is SandboxState.REQUESTED or machine.restore is not None):
             return (
                 f"Sandbox {seen.name!r} of {run} is Pending and takes nothing yet; wait until it is Running"
             )

@@ -173,4 +173,5 @@ def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ..
         idle_s=idle.total_seconds() if idle else None,
         most_usd=None if spec.max_cost_usd is None else str(spec.max_cost_usd),
         secrets=secrets,
+        state_dir=spec.continuity.state_dir if spec.continuity else None,
     )

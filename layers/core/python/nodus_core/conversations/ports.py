@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from nodus_core.conversations.context import ModelChoice
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target
+from nodus_core.journal.archives import Archives
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Bell, Clock, Ids, SandboxTasks
@@ -45,6 +46,7 @@ class Ports:
 
     journal: Journal
     payloads: Payloads
+    archives: Archives
     models: Models
     tasks: SandboxTasks
     bell: Bell

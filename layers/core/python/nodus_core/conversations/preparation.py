@@ -1,9 +1,10 @@
 """What comes before the first model call of a run: its sandbox and its setup."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from nodus_core.billing.compute import Lacking
-from nodus_core.conversations import commands, launching, metered, runs_sandboxes, sandbox_ends
+from nodus_core.conversations import commands, launching, metered, restoring, runs_sandboxes, sandbox_ends
 from nodus_core.conversations.funding import wait_for
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import rest_until_due
@@ -15,7 +16,9 @@ from nodus_core.kernel.decide import ENDED
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import Guarantee, SandboxState, TaskKind, TaskState
-from nodus_core.kernel.tasks import Task
+from nodus_core.kernel.tasks import Result, Task
+from nodus_core.kernel.text import Inline, Text
+from nodus_core.kernel.times import stamp
 from nodus_core.sandboxes.tools import exec_order
 
 MOST_STARTS = 3
@@ -35,9 +38,11 @@ def start_sandbox(session: Session, task: Task | None) -> Directive | None:
     if sandbox is None:
         raise CorruptRow(f"task {task.run}/{task.key}: its sandbox has no row")
     found = launching.come_up(session, sandbox)
+    if isinstance(found, Sandbox) and found.state is SandboxState.RUNNING and found.restore is not None:
+        found = restoring.restore(session, found)
     if not isinstance(found, Sandbox):
         return found
-    if found.state is SandboxState.RUNNING:
+    if found.state is SandboxState.RUNNING and found.restore is None:
         return _came_up(session, task, found)
     return _start_failed(session, task, found)
 
@@ -123,9 +128,15 @@ def _request(session: Session, sandbox: Sandbox, held: tuple[Operation, ...]) ->
 
 
 def _came_up(session: Session, task: Task, sandbox: Sandbox) -> None:
-    done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now())
+    result = None if sandbox.restored_at is None else Result(text=_restored(sandbox, sandbox.restored_at))
+    done = replace(task, state=TaskState.COMPLETED, finished_at=session.ports.clock.now(), result=result)
     status = projection.with_sandbox(session.object.status, session.conversation, sandbox, projection.RUNNING)
     session.record(Changes(settled=(done,), more=runs_sandboxes.comes_up(session, sandbox)), status)
+
+
+def _restored(sandbox: Sandbox, saved_at: datetime) -> Text:
+    """What a step says of the folder that its sandbox has taken up."""
+    return Inline(f"The folder {sandbox.state_dir} is restored as it was saved at {stamp(saved_at)}.")
 
 
 def _start_failed(session: Session, task: Task, sandbox: Sandbox) -> Directive | None:

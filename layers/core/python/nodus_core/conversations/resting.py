@@ -52,7 +52,8 @@ def rest(session: Session, decision: Rest, more: Iterable[Operation] = ()) -> Di
         shown = projection.without_sandbox(shown)
     if shown != status:
         operations = (*operations, *session.projected(shown))
-    look = session.next_look(None)
+    own = [at for at in (session.next_checkpoint(), session.idle_at()) if at is not None]
+    look = session.next_look(min(own, default=None)) if session.run is None else session.next_look(None)
     session.ports.journal.lines.rest(session.fence, session.conversation, look, *operations)
     return REST
 

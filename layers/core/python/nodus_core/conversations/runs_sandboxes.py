@@ -35,6 +35,11 @@ def appears(session: Session, sandbox: Sandbox) -> tuple[Operation, ...]:
         "image": machine.image,
         "resources": {"cpu": cpu, "memory": memory},
         "network": {"egress": {"policy": machine.egress}},
+        **(
+            {"continuity": {"mode": "Snapshotted", "stateDir": machine.state_dir}}
+            if machine.state_dir
+            else {}
+        ),
     }
     obj = Object(
         key=key_of(session.conversation, sandbox.id),
@@ -53,6 +58,12 @@ def comes_up(session: Session, sandbox: Sandbox) -> tuple[Operation, ...]:
     """What shows that its daemon has come up."""
     obj = _object(session, sandbox)
     return () if obj is None else _shown(session, obj, machine_status.running(obj.status, sandbox))
+
+
+def is_saved(session: Session, sandbox: str, entry: Status) -> tuple[Operation, ...]:
+    """What shows how its folder was saved last: `lastSave`."""
+    obj = of_run(session.ports.journal, session.conversation, sandbox)
+    return () if obj is None else _shown(session, obj, {**obj.status, "lastSave": entry})
 
 
 def is_gone(session: Session, sandbox: Sandbox, cost: Decimal) -> tuple[Operation, ...]:

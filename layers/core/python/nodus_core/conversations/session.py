@@ -21,7 +21,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
-from nodus_core.kernel import ids, metering, projection
+from nodus_core.kernel import continuity, ids, metering, projection
 from nodus_core.kernel.decide import Plan, View, decide
 from nodus_core.kernel.decisions import Decision
 from nodus_core.kernel.errors import CorruptRow, Fenced
@@ -29,6 +29,7 @@ from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.objects import Conversation, Object, Run, Turn
 from nodus_core.kernel.progress import begin, recorded, settle
 from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.saving import is_kept
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.stopping import is_overdue
 from nodus_core.kernel.tasks import Claim, Result, Task
@@ -121,12 +122,26 @@ class Session:
             sandbox=self.sandbox,
             overdue=self.is_overdue(),
             unpaid=metering.is_due(self.sandbox, self.ports.clock.now()),
+            checkpoint=_has_come(self.next_checkpoint(), self.ports.clock.now()),
+            idle=_has_come(self.idle_at(), self.ports.clock.now()),
         )
 
     def _plan(self) -> Plan:
         if self.run is None or self.conversation.stop is not None:
             return Plan(setup=False, routed=False)
         return Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus")
+
+    def next_checkpoint(self) -> datetime | None:
+        """When the folder of a run's sandbox is saved next (`kernel.continuity`)."""
+        return continuity.next_checkpoint(self.conversation, self.run, self.sandbox)
+
+    def idle_at(self) -> datetime | None:
+        """When the sandbox of a run that waits for a message is stopped (NODQ-64); None: not, or it does not wait."""
+        head = self.conversation
+        waits = self.run is None and not head.ended and head.opened == head.accepted
+        if head.kind == MACHINE or not waits or not is_kept(self.sandbox):
+            return None
+        return continuity.idle_at(self.ports.journal.turn(head.id, head.opened), self.sandbox)
 
     def is_overdue(self) -> bool:
         """Whether the deadline has come: nothing may be begun any more, and the run must be stopped."""
@@ -279,6 +294,10 @@ class Session:
         now = self.ports.clock.now()
         self.object = versioned(replace(self.object, status=status), now)
         return show(self.object, now, over=over)
+
+
+def _has_come(at: datetime | None, now: datetime) -> bool:
+    return at is not None and now >= at
 
 
 def owns(fence: Fence, head: Conversation) -> bool:

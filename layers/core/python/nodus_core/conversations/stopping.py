@@ -1,18 +1,16 @@
 """A sandbox whose next period no Budget pays is stopped (NODQ-108).
 
-unpaid ──► its commands are ended, their outcome is known ──► released ──► gone ──► booked
+unpaid ──► its commands are ended, their outcome is known ──► (its folder is saved) ──► released ──► gone ──► booked
                                                                   the run goes on: without it, until it needs another
 """
 
-from nodus_core.conversations import calls, commands, metered, preparation
+from nodus_core.conversations import calls, commands, metered, preparation, saving
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
-from nodus_core.kernel import ids
+from nodus_core.kernel import ids, machines
+from nodus_core.kernel.saving import is_kept
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
-
-UNPAID = "a Budget of the project does not cover the next period of its time"
-"""Why the task was stopped."""
 
 
 def extend(session: Session) -> Directive | None:
@@ -25,6 +23,8 @@ def extend(session: Session) -> Directive | None:
         if ids.preparation(running[0].key) == ids.SETUP:
             return preparation.run_setup(session, running[0])
         return calls.watch(session, running)
+    if is_kept(session.sandbox):
+        return saving.begin(session, machines.UNPAID)
     sandbox = session.conversation.sandbox
     if sandbox is not None:
         session.ports.journal.sandboxes.release(sandbox)

@@ -17,7 +17,7 @@ from nodus_core.inference.pricing import Measured
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
 from nodus_core.kernel import ids
-from nodus_core.kernel.decide import CUT
+from nodus_core.kernel.decide import CUT, was_restored
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.objects import Conversation
 from nodus_core.kernel.tasks import Task
@@ -31,6 +31,12 @@ REPLACED = (
     "processes of the old one are gone."
 )
 """What the model is told before the prompt of a turn that found no sandbox any more."""
+
+RESUMED = (
+    "Since your last message the sandbox of this conversation was stopped or lost, and a new one has taken its place. "
+    "{restored} All other files of the old one are gone, and so are its processes."
+)
+"""The same where a saved folder was restored."""
 
 
 @dataclass
@@ -77,17 +83,16 @@ def read_transcript(
         if turn is None or entry is None:
             raise CorruptRow(f"conversation {conversation.id}: turn {number} or its input is missing")
         tasks = {task.key: task for task in journal.all_tasks(turn.run)}
-        if number > 1 and _began_with_a_sandbox(tasks):
-            transcript.add_prompt(REPLACED)
+        texts = _texts(payloads, scope, tasks.values())
+        first = tasks.get(ids.SANDBOX)
+        if (
+            number > 1 and first is not None and first.head is None
+        ):  # for one that it lost, its calls were refused
+            restored = texts.get((first.key, "result")) if was_restored(first) else None
+            transcript.add_prompt(RESUMED.format(restored=restored) if restored else REPLACED)
         transcript.add_prompt(payloads.get(scope, entry.text))
-        _add_rounds(transcript, tasks, _texts(payloads, scope, tasks.values()))
+        _add_rounds(transcript, tasks, texts)
     return transcript
-
-
-def _began_with_a_sandbox(tasks: dict[str, Task]) -> bool:
-    """Whether the turn started a sandbox before its first round; for one that it lost, its calls were refused."""
-    first = tasks.get(ids.SANDBOX)
-    return first is not None and first.head is None
 
 
 def _texts(payloads: Payloads, scope: Scope, tasks: Iterable[Task]) -> dict[tuple[str, str], str]:

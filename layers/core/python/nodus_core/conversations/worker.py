@@ -14,6 +14,7 @@ from nodus_core.conversations import (
     resumption,
     rounds,
     routing,
+    saving,
     stopping,
     turns,
     unread,
@@ -194,6 +195,12 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return machine_line.pause(session, decision)
         case to.Settle():
             return machine_line.settle(session, decision)
+        case to.BeginSave(parting=parting):
+            return saving.begin(session, parting)
+        case to.FollowSave():
+            return saving.follow(session)
+        case to.DropSaves():
+            return saving.drop(session, decision)
         case to.Expire():
             session.expire()
             session.reload()
@@ -201,7 +208,7 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
         case to.ExtendSandbox():
             return stopping.extend(session)
         case to.LetGo(sandbox=sandbox):
-            return turns.let_go(session, sandbox, stopping.UNPAID)
+            return turns.let_go(session, sandbox, "it is not paid for, or nobody uses it")
         case to.BookSandbox(sandbox=sandbox):
             return metered.book(session, sandbox)
         case to.Resume(tasks=tasks):

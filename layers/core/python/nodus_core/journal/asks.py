@@ -29,10 +29,10 @@ class Asks:
     def place(self, ask: Ask, now: datetime, *, works: bool) -> None:
         """An ask goes to its sandbox; `works`: it is work, which keeps a Sandbox from being idle.
 
-        Condition: its place is free, and the sandbox runs.
+        Condition: its place is free, and the sandbox runs with its saved folder in place.
         """
         key, place = sandbox_key(ask.sandbox), ask_key(ask.sandbox, ask.place)
-        runs = Equals("state", SandboxState.RUNNING.value)
+        runs = both(Equals("state", SandboxState.RUNNING.value), Absent("restore"))
         noted = Update(key, when=runs, assign={"worked_at": stamp(now)}, remove=("outbox",))
         self._writer.commit(
             "place-ask",

@@ -22,6 +22,7 @@ from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
 from nodus_core.journal.resolutions import Resolutions
 from nodus_core.journal.sandboxes import Sandboxes
+from nodus_core.journal.saves import Saves
 from nodus_core.journal.steps import Steps
 from nodus_core.journal.store import Key, Row, Store
 from nodus_core.journal.terms import CallPlace, Terms, keys_of, terms_of
@@ -87,6 +88,7 @@ class Journal:
         self.ledger = Ledger(writer)
         self.meters = Meters(writer)
         self.machines = Machines(writer)
+        self.saves = Saves(writer)
 
     # --- resources ---
 

@@ -139,7 +139,7 @@ class Machines:
 def _works(sandbox: str, now: datetime) -> Update:
     return Update(
         sandbox_key(sandbox),
-        when=Equals("state", SandboxState.RUNNING.value),
+        when=both(Equals("state", SandboxState.RUNNING.value), Absent("restore")),
         assign={"worked_at": stamp(now)},
         remove=("outbox",),
     )

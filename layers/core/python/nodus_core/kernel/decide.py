@@ -5,6 +5,7 @@ overdue? ──► Expire ─┐                 a Sandbox's line: `kernel.machi
 stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
 no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
 preparation:  StartSandbox ─► RunSetup ─► Route                  ├─► (ended) ReturnUnread ─► Release ─► Close
+saved folder: BeginSave ─► FollowSave ─► DropSaves, between steps and while nothing is asked for
 rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ──────┘
                ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
                └────────────────────────────────────────────────────────────────────────────┘
@@ -14,17 +15,20 @@ held:         Rest (a person is asked) ─► Resume ─► where it was
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodus_core.kernel import ids, machines, metering
+from nodus_core.kernel import ids, machines, metering, saving
 from nodus_core.kernel.decisions import (
     Ask,
+    BeginSave,
     BookSandbox,
     Close,
     Cut,
     Decision,
+    DropSaves,
     End,
     Expire,
     ExtendSandbox,
     FinishTurn,
+    FollowSave,
     LetGo,
     OpenTurn,
     Place,
@@ -91,7 +95,8 @@ class View:
     """What one decision is made from.
 
     `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
-    far as they exist. `overdue` says that the deadline has come, `unpaid` that the sandbox's next period must be paid.
+    far as they exist. `overdue` says that the deadline has come, `unpaid` that the sandbox's next period must be paid,
+    `checkpoint` that its folder is to be saved, `idle` that it is to be stopped while the run waits.
     """
 
     conversation: Conversation
@@ -101,6 +106,8 @@ class View:
     sandbox: Sandbox | None = None
     overdue: bool = False
     unpaid: bool = False
+    checkpoint: bool = False
+    idle: bool = False
 
 
 def decide(view: View) -> Decision:
@@ -116,7 +123,19 @@ def decide(view: View) -> Decision:
         return Expire()
     if head.kind == machines.MACHINE:
         return machines.next_of(head, view.sandbox, unpaid=view.unpaid)
-    return _metered(view) or _turn(view)
+    return _saves(view) or _metered(view) or _turn(view)
+
+
+def _saves(view: View) -> Decision | None:
+    """What the saved folder asks for; None while there is nothing to do, or a step is at work."""
+    head = view.conversation
+    if head.saving is not None:
+        return FollowSave()
+    dropped = (*head.unkept, *saving.superfluous(head.saves))
+    if dropped:
+        return DropSaves(dropped)
+    at_work = view.run is not None and view.run.open
+    return BeginSave(None) if view.checkpoint and not at_work else None
 
 
 def _metered(view: View) -> Decision | None:
@@ -131,7 +150,7 @@ def _turn(view: View) -> Decision:
     if view.run is None:
         if head.opened < head.accepted:
             return OpenTurn(head.opened + 1)
-        return Rest("MessageWait")
+        return BeginSave(machines.IDLE) if view.idle else Rest("MessageWait")
     if view.run.selection is None and not view.plan.routed:
         return _failed(NOT_OFFERED)
     if not view.run.seq and not view.run.open and room(head, view.run) == 0:
@@ -142,7 +161,10 @@ def _turn(view: View) -> Decision:
 def _ended(head: Conversation) -> Decision:
     if head.opened + head.returned < head.accepted:
         return ReturnUnread()
-    return Release(head.sandbox) if head.sandbox else Close()
+    if head.sandbox:
+        return Release(head.sandbox)
+    names = (*(save.name for save in head.saves), *head.unkept, *([head.saving.name] if head.saving else []))
+    return DropSaves(names) if names else Close()
 
 
 def _stopped(view: View, stop: StopMarker) -> Decision:
@@ -179,7 +201,8 @@ def _preparation(view: View, run: Run) -> Decision | None:
         return StartSandbox(step)
     if step is not None and step.state is TaskState.FAILED:
         return _failed("SandboxStartFailed")
-    needed = _setup(view, run) if step is not None and view.plan.setup else None
+    set_up = step is None or was_restored(step)
+    needed = _setup(view, run) if view.plan.setup and not set_up else None
     if needed is not None:
         return needed
     return _routing(view) if view.plan.routed else None
@@ -195,6 +218,11 @@ def _setup(view: View, run: Run) -> Decision | None:
     if setup.state is TaskState.COMPLETED:
         return None
     return _another_sandbox(run) if _never_began(setup) or _was_ended(setup) else _failed("SetupFailed")
+
+
+def was_restored(step: Task) -> bool:
+    """Whether a sandbox took up a saved folder, which holds what the setup has done there (NOD-161)."""
+    return step.result is not None and not step.result.is_error
 
 
 def _another_sandbox(run: Run) -> Decision:

@@ -65,7 +65,7 @@ class ExtendSandbox:
 
 @dataclass(frozen=True)
 class LetGo:
-    """Wait until the sandbox, which was stopped for want of money, is gone."""
+    """Wait until the sandbox, which was stopped for want of money or of anybody to use it, is gone."""
 
     sandbox: Sandbox
 
@@ -123,6 +123,25 @@ class Close:
 
 
 @dataclass(frozen=True)
+class BeginSave:
+    """Save the sandbox's folder; with `parting`, and then let the sandbox go, for this reason."""
+
+    parting: str | None
+
+
+@dataclass(frozen=True)
+class FollowSave:
+    """Wait for the save under way, and carry its end out."""
+
+
+@dataclass(frozen=True)
+class DropSaves:
+    """Remove archives of these names from the store: they are not kept any more."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Launch:
     """Start a Sandbox's machine, or go on waiting for it."""
 
@@ -160,6 +179,9 @@ class Rest:
 
 Decision = (
     OpenTurn
+    | BeginSave
+    | FollowSave
+    | DropSaves
     | Launch
     | Keep
     | ExtendMachine

@@ -8,7 +8,7 @@ Each function takes the status as it is and returns the next one; none reads any
 from decimal import Decimal
 
 from nodus_core.kernel.machines import COST_REACHED, IDLE, LOST, START_FAILED, STOPPED, UNPAID
-from nodus_core.kernel.projection import DELETED, Status, conditions, dollars, image_of
+from nodus_core.kernel.projection import DELETED, Status, conditions, dollars, image_of, restored
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 
@@ -56,14 +56,23 @@ def requested(status: Status, sandbox: Sandbox, starts: int) -> Status:
 
 
 def running(status: Status, sandbox: Sandbox) -> Status:
-    """Its daemon has come up."""
-    return {**_plain(status), "phase": RUNNING, "machine": sandbox.id, "conditions": conditions(sandbox)}
+    """Its daemon has come up, and its saved folder is there."""
+    shown = {**_plain(status), "phase": RUNNING, "machine": sandbox.id, "conditions": conditions(sandbox)}
+    return {**shown, **restored(sandbox)}
 
 
 def paused(status: Status, reason: str, message: str | None = None) -> Status:
     """Nothing runs; `message` is what is known beyond the reason."""
-    shown = {key: value for key, value in _plain(status).items() if key not in ("machine", "conditions")}
-    return {**shown, "phase": PAUSED, "reason": reason, "message": message or WAITS.get(reason, reason)}
+    shown = {
+        key: value
+        for key, value in _plain(status).items()
+        if key not in ("machine", "conditions", "restoredFrom")
+    }
+    said = message or WAITS.get(reason, reason)
+    saved_at = status.get("lastSave", {}).get("savedAt")
+    if saved_at and reason != COST_REACHED:
+        said = f"{said.rstrip('.')}. The next start restores its folder as it was saved at {saved_at}."
+    return {**shown, "phase": PAUSED, "reason": reason, "message": said}
 
 
 def released(status: Status, sandbox: Sandbox, reason: str) -> Status:
@@ -77,6 +86,8 @@ def why_released(sandbox: Sandbox, *, ended: bool) -> str:
     """Why a run's sandbox is gone; `ended`: its run takes no input any more."""
     if ended:
         return RELEASED
+    if sandbox.parting:
+        return sandbox.parting
     return LOST if sandbox.token_hash else START_FAILED
 
 

@@ -4,9 +4,25 @@ wanted, none there ──► Launch ──► up ──► Keep … ──► id
      ▲                   └──► it did not come up ─┐                                         │ released, gone, booked
      │                                            ▼                                         ▼
      └── asked to start ◄── Rest (paused) ◄── Settle (why it is gone) ◄─────────────────────┘
+
+Where its folder is saved: Launch restores it; Keep ──► BeginSave ──► FollowSave ──► Keep; and a last save, which lets
+the machine go when it has ended, comes in the place of Pause.
 """
 
-from nodus_core.kernel.decisions import Decision, ExtendMachine, Keep, Launch, LetGo, Pause, Rest, Settle
+from nodus_core.kernel import saving
+from nodus_core.kernel.decisions import (
+    BeginSave,
+    Decision,
+    DropSaves,
+    ExtendMachine,
+    FollowSave,
+    Keep,
+    Launch,
+    LetGo,
+    Pause,
+    Rest,
+    Settle,
+)
 from nodus_core.kernel.objects import Conversation
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
@@ -25,6 +41,11 @@ UNPAID = "BudgetBlocked"
 
 def next_of(head: Conversation, sandbox: Sandbox | None, *, unpaid: bool) -> Decision:
     """The next thing to do on a Sandbox's line; what is gone and not booked, and a stop, come before."""
+    if head.saving is not None:
+        return FollowSave()
+    dropped = (*head.unkept, *saving.superfluous(head.saves))
+    if dropped:
+        return DropSaves(dropped)
     if sandbox is None or sandbox.id != head.sandbox:
         return Rest(head.paused) if head.paused else Launch()
     if sandbox.state is SandboxState.GONE:
@@ -32,14 +53,16 @@ def next_of(head: Conversation, sandbox: Sandbox | None, *, unpaid: bool) -> Dec
     if sandbox.state is SandboxState.RELEASING:
         return LetGo(sandbox)
     if head.paused:
-        return Pause(head.paused)
+        return BeginSave(head.paused) if saving.is_kept(sandbox) else Pause(head.paused)
     if sandbox.state is SandboxState.REQUESTED:
         return Launch()
-    return ExtendMachine() if unpaid else Keep()
+    if unpaid:
+        return ExtendMachine()
+    return Launch() if sandbox.restore else Keep()
 
 
 def why_gone(head: Conversation, sandbox: Sandbox) -> str:
     """Why a machine that is gone stands still: what was asked for, or what befell it."""
     if head.paused:
         return head.paused
-    return LOST if sandbox.token_hash else START_FAILED
+    return LOST if sandbox.token_hash and not sandbox.restore else START_FAILED

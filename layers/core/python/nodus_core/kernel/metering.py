@@ -8,6 +8,7 @@ from decimal import ROUND_UP, Decimal
 
 from nodus_core.kernel.money import ZERO, Meter
 from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.saving import WINDOW
 from nodus_core.kernel.states import SandboxState
 
 AHEAD = timedelta(minutes=1)
@@ -67,10 +68,13 @@ def is_unbooked(sandbox: Sandbox) -> bool:
 
 
 def look_at(sandbox: Sandbox | None) -> datetime | None:
-    """When a running sandbox's next period must be paid; None for one that runs no more, or not yet."""
+    """When a running sandbox's next period must be paid; None for one that runs no more, or not yet.
+
+    Where its folder is saved, that early that a last save is paid for, too.
+    """
     if sandbox is None or sandbox.meter is None or sandbox.state is not SandboxState.RUNNING:
         return None
-    return sandbox.meter.until - AHEAD
+    return sandbox.meter.until - AHEAD - (WINDOW if sandbox.state_dir else timedelta())
 
 
 def is_due(sandbox: Sandbox | None, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from nodus_core.kernel.money import ZERO, Purse
+from nodus_core.kernel.saving import Save, Saving
 from nodus_core.kernel.states import BatchState, InputState, RunState, TurnState
 from nodus_core.kernel.tasks import NO_TOKENS, Usage
 from nodus_core.kernel.text import Text
@@ -144,7 +145,9 @@ class Conversation:
     more input is taken, `closed` that nothing is left to do and no worker will take the line again. `cap`,
     `spent` are USD; the cap is fixed at creation (NOD-131). `compute` is what its sandboxes that are gone have cost,
     which no cap counts (NOD-134). Of a Sandbox's own line (`kernel.machines`), `paused` is why its machine stands
-    still; None: it is wanted to run.
+    still; None: it is wanted to run. `saves` are the complete saves of its sandboxes' folder, the newest first,
+    `saving` is the one under way, and `unkept` names archives that may stand in the store and are not to;
+    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then.
     """
 
     id: str
@@ -170,6 +173,12 @@ class Conversation:
     attempts: int = 0
     deadline: datetime | None = None
     paused: str | None = None
+    saves: tuple[Save, ...] = ()
+    saving: Saving | None = None
+    unkept: tuple[str, ...] = ()
+    saves_begun: int = 0
+    save_begun_at: datetime | None = None
+    saved_steps: int = 0
     stop: StopMarker | None = None
     ended: bool = False
     closed: bool = False

@@ -83,6 +83,8 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
             **image_of(sandbox),
             "egress": sandbox.egress,
             "phase": phase,
+            **{name: value for name, value in status.get("sandbox", {}).items() if name == "lastSave"},
+            **restored(sandbox),
         },
         "conditions": conditions(sandbox),
     }
@@ -91,6 +93,11 @@ def with_sandbox(status: Status, conversation: Conversation, sandbox: Sandbox, p
 def image_of(sandbox: Sandbox) -> Status:
     """What a sandbox is made of: the image as it was named, and its digest where it is one (NOD-021)."""
     return {"image": sandbox.image, **({"imageDigest": sandbox.digest} if sandbox.digest else {})}
+
+
+def restored(sandbox: Sandbox) -> Status:
+    """What is shown of a sandbox that has taken up a saved folder: when that was saved."""
+    return {} if sandbox.restored_at is None else {"restoredFrom": stamp(sandbox.restored_at)}
 
 
 def without_sandbox(status: Status) -> Status:

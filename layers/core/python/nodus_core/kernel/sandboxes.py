@@ -29,7 +29,8 @@ class Sandbox:
     `image` is as people name it, `pull` the same by its digest (None: what the machine under it has). `isolated`,
     `guard` and `about` are what its daemon says of itself (`journal.sandboxes.Greeting`). Its time
     counts from `started_at`, when its task was asked for last, to `gone_at`; `worked_at` is when somebody last had
-    something done in it.
+    something done in it. `state_dir` is the folder that is saved; `restore` names the save that it must be filled from
+    before anything is run, `restored_at` is when that was made, and `parting` is why it was let go after a last save.
     """
 
     id: str
@@ -54,6 +55,10 @@ class Sandbox:
     meter: Meter | None = None
     secrets: tuple[SecretVariable, ...] = ()
     pull: str | None = None
+    state_dir: str | None = None
+    restore: str | None = None
+    restored_at: datetime | None = None
+    parting: str | None = None
 
     @property
     def digest(self) -> str | None:

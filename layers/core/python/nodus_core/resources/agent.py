@@ -49,7 +49,7 @@ class AgentSpec(Spec):
     )
     continuity: Continuity | None = Field(
         default=None,
-        description="What of the sandbox's files is saved. Left out: nothing. Kept and not honoured yet.",
+        description="What of the sandbox's files is saved. Left out: nothing.",
     )
     source: Source | None = Field(
         default=None,

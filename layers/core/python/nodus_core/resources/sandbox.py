@@ -156,4 +156,6 @@ COLUMNS = (
     AGE,
     Column("Image", "spec.image", "Image of the sandbox.", priority=1),
     Column("Egress", "spec.network.egress.policy", "What commands may reach.", priority=1),
+    Column("Last-Save", "status.lastSave.state", "Saved, Saving or Incomplete.", priority=1),
+    Column("Saved", "status.lastSave.savedAt", "When the last complete save was made.", "date", priority=1),
 )

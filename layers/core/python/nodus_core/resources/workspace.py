@@ -38,7 +38,8 @@ class Continuity(Spec):
     )
     state_dir: Folder | None = Field(
         default=None,
-        description="The folder that is saved, an absolute one. Required with `Snapshotted`, refused with `None`.",
+        description="The folder that is saved, an absolute one: the working folder, or one below it. Required with "
+        "`Snapshotted`, refused with `None`.",
     )
 
     @model_validator(mode="after")

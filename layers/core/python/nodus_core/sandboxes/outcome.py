@@ -1,7 +1,7 @@
 """What a finished command means for its step: the result that is recorded and what the model is told."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodus_core.kernel.decide import SANDBOX_GONE
@@ -60,6 +60,19 @@ WITHDRAWN = Outcome(
     is_error=True,
     error=SANDBOX_GONE,
 )
+
+
+def withdrawn(folder: str | None) -> Outcome:
+    """The same, where this folder is saved; None: none is."""
+    if folder is None:
+        return WITHDRAWN
+    text = (
+        "The sandbox was gone before this could begin: it was not run and had no effect. A new sandbox takes its "
+        f"place. The folder {folder} is restored there as it was saved last, if it was; what was changed since, other "
+        "files and processes are gone. Look at what is there, and decide anew."
+    )
+    return replace(WITHDRAWN, text=text)
+
 
 NEVER_BEGUN = Outcome(
     TaskState.FAILED,

@@ -3,6 +3,7 @@
 Effects are counted outside the system under test, in `effects`: one entry for each time a command really ran.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,10 @@ from nodus_core.journal.ports import TaskReport
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
+from nodus_core.kernel.sandboxes import Command
+from nodus_core.sandboxes.folders import RESTORE, SAVE
 from nodus_core.sandboxes.link import Link
+from nodus_core.testing.memory_archives import MemoryArchives
 
 Behaviour = Callable[[str, dict[str, Any]], dict[str, Any]]
 """kind and request of a command in, the result's fields out; `RUNNING` for one that runs until it is cancelled."""
@@ -25,7 +29,7 @@ RUNNING: dict[str, Any] = {"state": "running"}
 
 @dataclass
 class Daemon:
-    """One started task. `held` results wait for `release`."""
+    """One started task. `folder` is what stands in its saved folder: a line for each command that ran."""
 
     sandbox: str
     code: str
@@ -35,6 +39,7 @@ class Daemon:
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     alive: bool = True
     up: bool = False
+    folder: bytes = b""
 
 
 class ScriptedSandboxes:
@@ -42,6 +47,7 @@ class ScriptedSandboxes:
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
+        self.archives = MemoryArchives()
         self.daemons: dict[str, Daemon] = {}
         self.images: dict[str, str | None] = {}
         self.effects: list[tuple[str, str]] = []
@@ -121,13 +127,36 @@ class ScriptedSandboxes:
                 self.link.answered(sandbox, ask.id, json.dumps(answer))
         for command, request in pulled.commands:
             if command.id not in daemon.known:
-                self.effects.append((daemon.sandbox, command.id))
-                daemon.known[command.id] = self._behaviour(command.kind, json.loads(request))
+                daemon.known[command.id] = self._run(daemon, command, json.loads(request))
             if daemon.known[command.id] is RUNNING and command.id in pulled.cancel:
                 daemon.known[command.id] = {**exited(code=143), "reason": "killed"}
             result = daemon.known[command.id]
             if daemon.alive and result is not RUNNING:
                 self.link.done(sandbox, daemon.boot, command.id, json.dumps(result))
+
+    def _run(self, daemon: Daemon, command: Command, request: dict[str, Any]) -> dict[str, Any]:
+        """A command that has not run yet; folders are saved and restored unless the behaviour has a word on it."""
+        said = self._behaviour(command.kind, request)
+        if command.kind not in (SAVE, RESTORE):
+            self.effects.append((daemon.sandbox, command.id))
+            daemon.folder += f"{command.id}\n".encode()
+            return said
+        if said.get("state") != "exited":
+            return said
+        if command.kind == SAVE:
+            self.archives.put(request["put"], daemon.folder)
+            return saved(daemon.folder)
+        content = self.archives.get(request["get"])
+        if content is None or saved(content)["sha256"] != request["sha256"]:
+            return {"state": "failed", "reason": "damaged", "message": "not what was saved"}
+        daemon.folder = content
+        return {"state": "exited", "entries": 1, "bytes": len(content)}
+
+
+def saved(content: bytes) -> dict[str, Any]:
+    """What a daemon says of a folder that it has saved."""
+    figures = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return {"state": "exited", "entries": content.count(b"\n"), "frozen": True, **figures}
 
 
 def exited(output: str = "", code: int = 0) -> dict[str, Any]:

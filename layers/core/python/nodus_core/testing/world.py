@@ -122,6 +122,7 @@ class World:
         return Ports(
             journal=self.journal,
             payloads=self.payloads,
+            archives=self.sandboxes.archives,
             models=self.models,
             tasks=self.sandboxes,
             bell=self.sandboxes,
