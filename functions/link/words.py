@@ -10,6 +10,7 @@ from nodus_core.aws.http_events import body_of, headers_of
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import ask_place, digest
+from nodus_core.kernel.sandboxes import Used
 from nodus_core.sandboxes.frames import ask_frame, command_frame
 from nodus_core.sandboxes.link import Link
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,9 +48,20 @@ class Hello(_Said):
     limits: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
+Amount = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Usage(_Said):
+    cpuSeconds: Amount
+    memoryBytes: Amount
+    diskBytes: Amount
+    diskSizeBytes: Amount
+
+
 class Pull(_Said):
     boot: Word
     have: list[Word] = Field(default_factory=list[str], max_length=MOST_HAD)
+    usage: Usage | None = None
 
 
 class Done(_Said):
@@ -119,7 +131,11 @@ def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
 
 
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:
-    pulled = link.pull(link.authorize(sandbox, token), said.boot, frozenset(said.have))
+    speaker = link.authorize(sandbox, token)
+    if said.usage is not None:
+        use, now = said.usage, link.clock.now()
+        link.uses(speaker, Used(now, use.cpuSeconds, use.memoryBytes, use.diskBytes, use.diskSizeBytes))
+    pulled = link.pull(speaker, said.boot, frozenset(said.have))
     frames = [command_frame(command, json.loads(request)) for command, request in pulled.commands]
     asks = [ask_frame(ask) for ask in pulled.asks]
     flags = {"stop": pulled.stop, "more": pulled.more}

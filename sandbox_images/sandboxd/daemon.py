@@ -30,6 +30,7 @@ from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
 from sandboxd.transfer import Transfer
+from sandboxd.usage import Meter
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,8 @@ async def _serve(
         def make_bell(ring: Callable[[], None]) -> Bell:
             return Bell(session, settings.link_ws, settings.sandbox_id, identity, ring)
 
-        link = Link(http, desk, asks, make_bell, on_closed=stopping.ask)
+        meter = Meter(settings.workspace)
+        link = Link(http, desk, asks, make_bell, on_closed=stopping.ask, usage=meter.due)
         running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing, guard)))
         running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked

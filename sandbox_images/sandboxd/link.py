@@ -17,6 +17,7 @@ from sandboxd.link_http import LinkClosedError, LinkHttp, Pulled
 from sandboxd.requests import Command, InvalidRequestError
 from sandboxd.results import Result
 from sandboxd.retry import jittered
+from sandboxd.usage import Usage
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ class Link:
 
     Args:
         make_bell: gets the function to call for *pull now*.
+        usage: what the sandbox uses, None as long as it was told just now.
         on_closed: called with a word (`released`, `unauthorized`, `refused`, `stop`) when the daemon has to stop.
     """
 
@@ -39,12 +41,14 @@ class Link:
         make_bell: Callable[[Callable[[], None]], Bell],
         *,
         on_closed: Callable[[str], None],
+        usage: Callable[[], Usage | None] = lambda: None,
         pull_every_s: float = PULL_EVERY_S,
     ) -> None:
         self._http = http
         self._desk = desk
         self._asks = asks
         self._on_closed = on_closed
+        self._usage = usage
         self._pull_every_s = pull_every_s
         self._wanted = asyncio.Event()
         self._bell = make_bell(self._wanted.set)
@@ -77,7 +81,7 @@ class Link:
     async def _pull_for_ever(self) -> None:
         while True:
             self._wanted.clear()  # before the pull: a ring during it asks for one more
-            pulled = await self._http.pull(tuple(self._telling))
+            pulled = await self._http.pull(tuple(self._telling), self._usage())
             taken = self._take(pulled)
             if pulled.stop:
                 self._on_closed("stop")

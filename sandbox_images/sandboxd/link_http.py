@@ -95,16 +95,18 @@ class LinkHttp:
         secrets = (await self._call("hello", body)).get("secrets")
         return {str(name): str(value) for name, value in secrets.items()} if isinstance(secrets, dict) else {}
 
-    async def pull(self, have: Sequence[str] = ()) -> Pulled:
+    async def pull(self, have: Sequence[str] = (), usage: Mapping[str, int] | None = None) -> Pulled:
         """Claims what is pending, and hears of cancellations.
 
         Args:
             have: commands and asks that are at work here: they are not sent again.
+            usage: what the sandbox uses, when it is time to tell it.
 
         Raises:
             LinkClosedError: the sandbox is released.
         """
-        answer = await self._call("pull", {"boot": self._identity.boot, "have": list(have)})
+        body: dict[str, Any] = {"boot": self._identity.boot, "have": list(have)}
+        answer = await self._call("pull", body if usage is None else {**body, "usage": usage})
         commands, cancel, asks = answer.get("commands"), answer.get("cancel"), answer.get("asks")
         return Pulled(
             commands if isinstance(commands, list) else [],

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from nodus_core.kernel.sandboxes import Used
 from nodus_core.testing.scripted_model import plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
 
@@ -103,10 +104,36 @@ def test_both_kinds_are_listed_together_with_what_holds_of_them(rest: Rest) -> N
         "network": {"egress": {"policy": "Deny"}},
     }
     assert shown["status"]["phase"] == "Running"
-    assert {each["type"] for each in shown["status"]["conditions"]} == {"Isolated", "EgressEnforced"}
+    assert {each["type"] for each in shown["status"]["conditions"]} >= {"Isolated", "EgressEnforced"}
     before = float(shown["status"]["costUSD"])
     rest.world.clock.advance(3600)
     assert float(rest.get(f"sandboxes/{name}").json["status"]["costUSD"]) > before > 0
+
+
+@pytest.mark.req("NOD-407", "NOD-416")
+def test_what_it_uses_is_shown_while_it_runs(rest: Rest) -> None:
+    name = sandbox(rest)
+    assert "disk" not in rest.get(f"sandboxes/{name}").json["status"]
+    row, link = rest.world.journal.sandbox(name), rest.world.sandboxes.link
+    assert row is not None
+    assert link is not None
+    link.uses(row, Used(rest.world.clock.now(), 12, 3 * 2**20, 2**30, 20 * 2**30))
+    status = rest.get(f"sandboxes/{name}").json["status"]
+    assert status["disk"] == "1.0Gi/20.0Gi"
+    assert status["usage"] | {"at": ""} == {
+        "cpuSeconds": 12,
+        "memoryBytes": 3 * 2**20,
+        "diskBytes": 2**30,
+        "diskSizeBytes": 20 * 2**30,
+        "at": "",
+    }
+    soon = rest.world.journal.sandbox(name)
+    assert soon is not None
+    link.uses(soon, Used(rest.world.clock.now(), 99, 1, 1, 1))
+    assert rest.get(f"sandboxes/{name}").json["status"] == status
+    rest.post("agentruns/kept/cancel")
+    rest.world.settle()
+    assert "usage" not in rest.get(f"sandboxes/{name}").json["status"]
 
 
 @pytest.mark.req("NOD-412", "NOD-397")

@@ -166,7 +166,6 @@ def test_what_it_is_cannot_be_changed_and_what_cannot_be_honoured_is_refused() -
     assert (again.code, phase(rest)) == (200, ("Running", None))
     for spec in (
         {"image": "python:3.12"},  # there are no containers in this world
-        {"continuity": {"mode": "Snapshotted", "stateDir": "/workspace/state"}},
     ):
         answer = rest.post("sandboxes", manifest("Sandbox", "other", spec))
         assert (answer.code, answer.json["reason"]) == (422, "NotAvailable"), spec

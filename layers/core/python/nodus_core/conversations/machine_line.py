@@ -17,6 +17,7 @@ from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandStat
 RINGS, RING_S = 5, 0.2
 """How often the bell is rung for a command that nobody takes, and the seconds between."""
 
+
 LOOK = timedelta(minutes=4)
 """How often a machine that runs is looked at: one that has died unheard is noticed within five minutes (FLD-10)."""
 
@@ -45,10 +46,7 @@ def launch(session: Session) -> Directive | None:
 def keep(session: Session) -> Directive | None:
     """Shows that the machine runs, and rests until it must be looked at: idle, out of money, at its end."""
     sandbox, now = _running(session), session.ports.clock.now()
-    sandbox_ends.probe(session, sandbox)
-    seen = session.ports.journal.sandbox(sandbox.id)
-    if seen is None or seen.state is not SandboxState.RUNNING:
-        session.sandbox = seen
+    if sandbox_ends.has_gone(session):
         return None
     if _is_spent(session, sandbox, now):
         return stand_still(session, machines.COST_REACHED)

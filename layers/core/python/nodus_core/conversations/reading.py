@@ -154,26 +154,20 @@ class Reading:
         return [now.get(obj.uid, obj.status) for obj in objects]
 
     def _sandbox_statuses(self, objects: Sequence[Object]) -> list[Shown]:
+        """With what their machines have cost until now, and use; a run's as its row is (NOD-408, NOD-414)."""
         heads = self._rows(
-            Conversation,
-            [keys.conversation_key(obj.owner.uid if obj.owner else obj.uid) for obj in objects],
+            Conversation, [keys.conversation_key(obj.owner.uid if obj.owner else obj.uid) for obj in objects]
         )
-        compute = self._compute(
-            [None if obj.owner else head for obj, head in zip(objects, heads, strict=True)]
-        )
-        of_runs = self._rows(Sandbox, [keys.sandbox_key(obj.uid) for obj in objects if obj.owner])
-        rooms, now = {room.id: room for room in of_runs if room}, self.shelf.clock.now()
-        shown: list[Shown] = []
-        for obj, head in zip(objects, heads, strict=True):
-            room = rooms.get(obj.uid)
-            if head is not None and room is not None:
-                status = machine_status.as_reported(obj.status, room, ended=is_over(head))
-                shown.append(machine_status.costing(status, metering.spent(room, now)))
-            elif head is not None and obj.owner is None:
-                shown.append(machine_status.costing(obj.status, compute[head.id]))
-            else:
-                shown.append(obj.status)
-        return shown
+        ids = [
+            obj.uid if obj.owner else head.sandbox if head else None
+            for obj, head in zip(objects, heads, strict=True)
+        ]
+        found = self._rows(Sandbox, [keys.sandbox_key(name) for name in ids if name])
+        rooms, now = {room.id: room for room in found if room}, self.shelf.clock.now()
+        return [
+            _sandbox_status(obj, head, rooms.get(name or ""), now)
+            for obj, head, name in zip(objects, heads, ids, strict=True)
+        ]
 
     def _compute(self, heads: Sequence[Conversation | None]) -> dict[str, Decimal]:
         """What all sandboxes of each conversation have cost until now (NOD-144, NOD-414)."""
@@ -197,6 +191,17 @@ def live_status(status: Shown, head: Conversation, spent: Decimal, compute: Deci
     shown = projection.computed({**status, "cost": cost}, compute)
     is_stopping = head.stop is not None and status.get("phase") not in projection.FINAL_PHASES
     return projection.stopping(shown, head.stop.reason) if head.stop and is_stopping else shown
+
+
+def _sandbox_status(obj: Object, head: Conversation | None, room: Sandbox | None, now: datetime) -> Shown:
+    if head is None or (obj.owner is not None and room is None):
+        return obj.status
+    if obj.owner is None or room is None:
+        cost, status = metering.total(room, now) if room else head.compute, obj.status
+    else:
+        cost = metering.spent(room, now)
+        status = machine_status.as_reported(obj.status, room, ended=is_over(head))
+    return machine_status.using(machine_status.costing(status, cost), room)
 
 
 def _reference(owner: Owner) -> Shown:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from nodus_core.conversations import sandbox_ends
 from nodus_core.conversations.ports import REST, Directive
 from nodus_core.conversations.session import Session
 from nodus_core.conversations.unresolved import unresolved
@@ -40,8 +41,11 @@ WAITS = {
 def rest(session: Session, decision: Rest, more: Iterable[Operation] = ()) -> Directive | None:
     """Lets the line go until something from outside moves it on; shows what it waits for.
 
+    The provider is asked for a sandbox that should run, at each payment of its time as well: None where it has gone.
     `more` goes into the same commit: what makes that something find the line.
     """
+    if sandbox_ends.has_gone(session):
+        return None
     operations = tuple(more)
     if not operations:
         give_back(session)

@@ -34,7 +34,9 @@ def appears(session: Session, sandbox: Sandbox) -> tuple[Operation, ...]:
     spec = {
         "image": machine.image,
         "resources": {"cpu": cpu, "memory": memory},
-        "network": {"egress": {"policy": machine.egress}},
+        "network": {
+            "egress": {"policy": machine.egress, **({"allow": [*machine.allow]} if machine.allow else {})}
+        },
         **(
             {"continuity": {"mode": "Snapshotted", "stateDir": machine.state_dir}}
             if machine.state_dir
@@ -48,7 +50,7 @@ def appears(session: Session, sandbox: Sandbox) -> tuple[Operation, ...]:
         generation=1,
         spec=Inline(json.dumps(spec)),
         created_at=now,
-        status={**machine_status.made(cpu, memory), "starts": 1, "machine": sandbox.id},
+        status=machine_status.requested(machine_status.made(cpu, memory), sandbox, 1),
         owner=Owner(run.key.name, run.uid),
     )
     return put(versioned(obj, now), now)

@@ -34,6 +34,16 @@ def probe(session: Session, sandbox: Sandbox) -> None:
         record_gone(session, sandbox, report.reason or f"its task is {report.phase}", times)
 
 
+def has_gone(session: Session) -> bool:
+    """Whether the line's sandbox has ended unheard: the provider is asked of one that should run."""
+    sandbox = session.sandbox
+    if sandbox is None or sandbox.state is not SandboxState.RUNNING:
+        return False
+    probe(session, sandbox)
+    session.sandbox = session.ports.journal.sandbox(sandbox.id)
+    return session.sandbox is None or session.sandbox.state is not SandboxState.RUNNING
+
+
 def record_gone(session: Session, sandbox: Sandbox, reason: str, times: Times | None = None) -> None:
     """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again.
 

@@ -8,12 +8,12 @@ command:  pending ──claim(boot)──► claimed ──finish(boot)──►
 from dataclasses import dataclass
 from datetime import datetime
 
-from nodus_core.journal.codec import to_value
+from nodus_core.journal.codec import to_row, to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
 from nodus_core.journal.store import Absent, Both, Check, Delete, Either, Equals, OneOf, Row, Update, both
 from nodus_core.journal.writer import Writer
-from nodus_core.kernel.sandboxes import Command
+from nodus_core.kernel.sandboxes import Command, Used
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Text
 from nodus_core.kernel.times import stamp
@@ -131,6 +131,18 @@ class Sandboxes:
                 sandbox_key(sandbox),
                 when=OneOf("state", ALIVE),
                 assign={"connection": connection},
+                remove=("outbox",),
+            ),
+        )
+
+    def note_use(self, sandbox: str, used: Used) -> None:
+        """Keeps what it uses now. Condition: the sandbox is alive."""
+        self._writer.commit(
+            "note-use",
+            Update(
+                sandbox_key(sandbox),
+                when=OneOf("state", ALIVE),
+                assign={"used": to_row(used)},
                 remove=("outbox",),
             ),
         )

@@ -11,6 +11,7 @@ from nodus_core.kernel.machines import COST_REACHED, IDLE, LOST, START_FAILED, S
 from nodus_core.kernel.projection import DELETED, Status, conditions, dollars, image_of, restored
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
+from nodus_core.kernel.times import stamp
 
 PENDING, RUNNING, PAUSED = "Pending", "Running", "Paused"
 
@@ -31,6 +32,8 @@ RELEASED = "Released"
 """Reason of a run's sandbox that its run has let go of (NOD-418)."""
 
 _RELEASED = "The run has let go of it, and its files are gone with it. The history of its commands stays with the run."
+
+_GIB = 1024**3
 
 _OF_A_PAUSE = ("reason", "message")
 
@@ -104,6 +107,25 @@ def as_reported(status: Status, sandbox: Sandbox, *, ended: bool) -> Status:
             return stopping(status)
         case SandboxState.GONE:
             return released(status, sandbox, why_released(sandbox, ended=ended))
+
+
+def using(status: Status, sandbox: Sandbox | None) -> Status:
+    """What a machine that runs uses, by its daemon's word (NOD-407, NOD-416)."""
+    used = None if sandbox is None else sandbox.used
+    if used is None or status.get("phase") != RUNNING:
+        return status
+    usage = {
+        "cpuSeconds": used.cpu_s,
+        "memoryBytes": used.memory,
+        "diskBytes": used.disk,
+        "diskSizeBytes": used.disk_size,
+        "at": stamp(used.at),
+    }
+    return {**status, "usage": usage, "disk": f"{_gib(used.disk)}/{_gib(used.disk_size)}"}
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f}Gi"
 
 
 def costing(status: Status, compute: Decimal) -> Status:

@@ -23,6 +23,17 @@ class SecretVariable:
 
 
 @dataclass(frozen=True)
+class Used:
+    """What a sandbox used at a moment, by its daemon's word: seconds of processors since its start, and bytes."""
+
+    at: datetime
+    cpu_s: int
+    memory: int
+    disk: int
+    disk_size: int
+
+
+@dataclass(frozen=True)
 class Sandbox:
     """Head of a sandbox. Hashes are sha256 hex; `wake` asks for a kick when it comes up or is gone.
 
@@ -59,6 +70,7 @@ class Sandbox:
     restore: str | None = None
     restored_at: datetime | None = None
     parting: str | None = None
+    used: Used | None = None
 
     @property
     def digest(self) -> str | None:

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads, Scope
@@ -16,7 +17,7 @@ from nodus_core.journal.sandboxes import Greeting
 from nodus_core.journal.vault import Vault
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
 from nodus_core.kernel.ids import ask_place, digest, is_persons_command
-from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox
+from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox, Used
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES, answer_size
@@ -25,6 +26,9 @@ from nodus_core.sandboxes.secret_values import NotHandedOver, SecretValues
 
 MOST_ANSWER_BYTES = 256 * 1024
 """Bytes of the answer to an ask, which stands in a row."""
+
+USE_EVERY = timedelta(seconds=30)
+"""How often at most the use of a sandbox is written; an honest daemon tells it once a minute."""
 
 MOST_PROBLEM = 1000
 """Characters of what is said of a command that cannot be handed over."""
@@ -171,6 +175,15 @@ class Link:
             if command.state is CommandState.CLAIMED or self._claim(command, boot):
                 given.append((command, request))
         return Pulled(tuple(given), cancel, stop=False, more=more, asks=asks)
+
+    def uses(self, sandbox: Sandbox, used: Used) -> None:
+        """Keeps what a sandbox uses by its daemon's word, at most once in `USE_EVERY`; nothing is decided by it."""
+        if sandbox.used is not None and used.at < sandbox.used.at + USE_EVERY:
+            return
+        try:
+            self.journal.sandboxes.note_use(sandbox.id, used)
+        except ConditionFailed:
+            return  # it is gone
 
     def answered(self, sandbox: Sandbox, ask: str, result: str) -> None:
         """Keeps the answer to an ask for whoever waits for it; nobody may wait any more, which is fine.
