@@ -67,6 +67,11 @@ class Settings(BaseModel):
             `:PORT` where it is not 443): whoever logs in by AWS identity signs for the name that he uses.
         secrets_key: the KMS key that encrypts the values of projects' Secrets: the account's own for Secrets Manager, or
             the ARN of a key of yours, which must let this account use it. It counts for Secrets made from then on.
+        github_app: id of the GitHub App by whose installations projects read repositories; its private key stands in the
+            providers' secret. Empty: there is none, and projects give tokens.
+        git_hosts: names of the hosts beside GitHub that projects may read repositories from, separated by commas.
+        git_folder: a folder of bare repositories (`OWNER/NAME.git`) on the machine that runs the functions, which
+            projects may read: for a local cloud. Empty: there is none.
         key_rate: steady requests a second of a bearer key that names no rate of its own.
         key_burst: requests that such a key may make at once.
     """
@@ -96,6 +101,9 @@ class Settings(BaseModel):
     secrets_key: Annotated[
         str, Field(pattern=rf"^({ACCOUNTS_KEY}|arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{{12}}:key/[\w-]+)$")
     ] = ACCOUNTS_KEY
+    github_app: Annotated[str, Field(pattern=r"^[A-Za-z0-9]*$")] = ""
+    git_hosts: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(,[a-z0-9.-]+)*)?$")] = ""
+    git_folder: Annotated[str, Field(pattern=r"^(/.+)?$")] = ""
     key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
     key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
 

@@ -90,6 +90,7 @@ def run_cdk(state: State, cloud: Cloud) -> dict[str, dict[str, str]]:
     outputs = state.deployment / "outputs.json"
     outputs.unlink(missing_ok=True)
     words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2", *SETTINGS)
+    words += ["--context", f"gitFolder={state.repositories}"]
     step(state, "deploy", [*words, "--outputs-file", str(outputs)], cloud.environment())
     return json.loads(outputs.read_text()) if outputs.exists() else {}
 

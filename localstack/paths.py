@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ class State:
         return self.tls / "ca.pem"
 
     @property
+    def repositories(self) -> Path:
+        """Bare repositories that runs may take their files from; a person puts them there, as OWNER/NAME.git."""
+        return self.folder / "repositories"
+
+    @property
     def lock_file(self) -> Path:
         """Held by the command that changes the cloud (`localstack.turns`)."""
         return self.folder / "lock"
@@ -85,12 +91,18 @@ class State:
         for part in self.parts:
             part.mkdir(exist_ok=True, mode=0o700)
             part.chmod(0o700)
+        self.repositories.mkdir(exist_ok=True)
 
     def remove(self) -> None:
-        """Remove all that the local cloud has made in it, and itself if nothing else is there."""
+        """Remove all that the local cloud has made in it, and itself if nothing else is there.
+
+        A person's repositories stay.
+        """
         for part in (*self.parts, self.folder / "sandbox-runtime", self.folder / "home"):
             shutil.rmtree(part, ignore_errors=True)
         for file in (self.cloud_file, self.folder / "scripted.key", self.lock_file):
             file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.repositories.rmdir()
         if not any(self.folder.iterdir()):
             self.folder.rmdir()

@@ -26,3 +26,6 @@ class Environment(BaseModel):
     images: str = Field(alias="NODUS_IMAGES", min_length=1)
     key_rate: int = Field(alias="NODUS_KEY_RATE", ge=1)
     key_burst: int = Field(alias="NODUS_KEY_BURST", ge=1)
+    github_app: str = Field(alias="NODUS_GITHUB_APP")
+    git_hosts: str = Field(alias="NODUS_GIT_HOSTS")
+    git_folder: str = Field(alias="NODUS_GIT_FOLDER")

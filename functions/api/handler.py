@@ -41,7 +41,7 @@ def build(service: Service) -> Gate:
 @cache
 def _gate() -> Gate:
     ports = core(Environment)
-    shelf = Shelf(ports.journal, ports.payloads, ports.clock)
+    shelf = Shelf(ports.journal, ports.payloads, ports.clock, ports.allowed)
     return build(
         Service.over(
             shelf,

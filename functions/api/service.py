@@ -14,6 +14,7 @@ from nodus_core.conversations.api_keys import ApiKeys
 from nodus_core.conversations.asking import Asking
 from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.budgets import Budgets
+from nodus_core.conversations.connections import Connections
 from nodus_core.conversations.control import Control
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.environment_images import EnvironmentImages
@@ -180,7 +181,13 @@ def _definitions(shelf: Shelf, ids: Ids, vault: Vault, keys: ApiKeys) -> dict[st
     cases: tuple[Definitions, ...] = (
         *(Definitions(shelf, ids, kind.name) for kind in KINDS),
         # Those that keep something beside their objects take the place of the plain ones.
-        *(Groups(shelf, ids), Budgets(shelf, ids), Secrets(shelf, ids, vault=vault), keys),
+        *(
+            Groups(shelf, ids),
+            Budgets(shelf, ids),
+            Connections(shelf, ids),
+            Secrets(shelf, ids, vault=vault),
+            keys,
+        ),
         *(Organizations(shelf, ids), Projects(shelf, ids, access=Access(shelf.journal.writer))),
     )
     return {each.kind: Verbs.of(each) for each in cases}

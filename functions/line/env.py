@@ -23,3 +23,6 @@ class Environment(BaseModel):
     runtime_image: str = Field(alias="NODUS_RUNTIME_IMAGE")
     providers_secret: str = Field(alias="NODUS_PROVIDERS_SECRET", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)
+    github_app: str = Field(alias="NODUS_GITHUB_APP")
+    git_hosts: str = Field(alias="NODUS_GIT_HOSTS")
+    git_folder: str = Field(alias="NODUS_GIT_FOLDER")

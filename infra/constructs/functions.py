@@ -99,6 +99,7 @@ class Functions(Construct):
             "NODUS_RUNTIME_IMAGE": sandboxes.runtime_image,
             "NODUS_PROVIDERS_SECRET": state.providers.arn,
             **self._secrets(),
+            **self._repositories(),
         }
         reserved = self._settings.line_concurrency or None
         line = self._add("line", Size(timeout_s=900, memory_mb=1024, reserved=reserved), environment)
@@ -118,6 +119,7 @@ class Functions(Construct):
             **self._machine(),
             **self._secrets(),
             **self._link_addresses(),
+            **self._repositories(),
             **self.schedules.environment,
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
             "NODUS_SECRETS_KEY": self._settings.secrets_key,
@@ -202,6 +204,15 @@ class Functions(Construct):
 
     def _secrets(self) -> dict[str, str]:
         return {"NODUS_SECRETS": self._names.prefix}
+
+    def _repositories(self) -> dict[str, str]:
+        """What the operator lets projects read."""
+        settings = self._settings
+        return {
+            "NODUS_GITHUB_APP": settings.github_app,
+            "NODUS_GIT_HOSTS": settings.git_hosts,
+            "NODUS_GIT_FOLDER": settings.git_folder,
+        }
 
     def _secrets_arn(self) -> str:
         """Every Secret of a project, `PREFIX/ORG/PROJECT/UID`, and nothing that lies higher."""

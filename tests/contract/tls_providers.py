@@ -83,8 +83,11 @@ class _Server(ThreadingHTTPServer):
 
 def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
             provider.requests.append(request)
             told = provider.tell(request)

@@ -6,17 +6,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.context import Context, ModelChoice, Source
+from nodus_core.conversations.repositories import SourceUnavailable
 from nodus_core.conversations.worker import MOST_ROUNDS
 from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelRequest, Usage
 from nodus_core.journal.codec import from_row
+from nodus_core.journal.objects import versioned
 from nodus_core.journal.ports import CrashPoints
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import ZERO, Account
-from nodus_core.kernel.objects import Run
+from nodus_core.kernel.objects import Object, ObjectKey, Run
 from nodus_core.kernel.projection import awaits_message
 from nodus_core.kernel.states import Statement
+from nodus_core.kernel.text import Inline
 from nodus_core.testing.crash import CrashOnce
 from nodus_core.testing.scripted_model import Step, plays, says
 from nodus_core.testing.scripted_sandbox import RUNNING, exited
@@ -185,6 +188,46 @@ def busy_provider(crash: CrashPoints | None) -> World:
     world = World(script, crash=crash)
     world.admit()
     return world
+
+
+def sourced(crash: CrashPoints | None) -> World:
+    """A source that is fetched at the second try, whose first unpacking fails, and that a second sandbox gets too."""
+    steps, unpacked = [LOOK, PAIR, LOOK, ANSWER], []
+
+    def script(request: ModelRequest, number: int) -> Step:
+        if number == 1:
+            end(world, "conv-s1")
+        return steps[number]
+
+    def behaviour(kind: str, request: Command) -> dict[str, Any]:
+        if kind != "restore":
+            return exited("out\n")
+        unpacked.append(request)
+        return {"state": "failed", "reason": "transfer"} if len(unpacked) == 1 else {"state": "exited"}
+
+    world = World(script, behaviour, crash=crash)
+    connect(world)
+    world.repositories.commits = [SourceUnavailable("busy", 15.0), "a" * 40]
+    world.admit(context=replace(SETUP, source=Source("acme/site", None, "code")))
+    return world
+
+
+def cancelled_at_its_source(crash: CrashPoints | None) -> World:
+    """A person cancels while the source's host does not answer."""
+    world = World(plays([]), crash=crash)
+    connect(world)
+    world.repositories.commits = [SourceUnavailable("busy", 60.0)]
+    whenever(world, lambda: bool(world.repositories.asked), world.stop)
+    world.admit(context=replace(SETUP, source=Source("acme/site", None, "code")))
+    return world
+
+
+def connect(world: World) -> None:
+    """The run's project gets a Connection."""
+    now = world.clock.now()
+    key = ObjectKey(NAMES.org, NAMES.project, "Connection", "code")
+    spec = Inline('{"type": "Local", "local": {"repositories": ["acme/site"]}}')
+    world.outside.objects.create(versioned(Object(key, "uid-code", 0, 1, spec, now), now), now)
 
 
 def followed_up(crash: CrashPoints | None) -> World:
@@ -395,6 +438,8 @@ SCENARIOS = [
         known_to_be_lost,
         lost_before_its_setup,
         busy_provider,
+        sourced,
+        cancelled_at_its_source,
         followed_up,
         kept_alive,
         cancelled_unread,
@@ -455,11 +500,16 @@ def outcome(world: World) -> dict[str, Any]:
         "log": [(entry.run, entry.seq, entry.task, entry.state) for entry in log],
         "results": {(task.run, task.key): task.result for task in tasks},
         "open": [run.open for run in runs],
-        "effects": sorted(world.sandboxes.effects),
+        "effects": sorted((place, _untried(command)) for place, command in world.sandboxes.effects),
         "alive": [daemon.sandbox for daemon in world.sandboxes.daemons.values() if daemon.alive],
         "texts": len(world.payloads.objects) if obj is None else None,
         "left": left(world) if obj is None else None,
     }
+
+
+def _untried(command: str) -> str:
+    """A command's name; that of a copied source without its try, which counts how often it was fetched, too."""
+    return command.rpartition(".")[0] if ".source." in command else command
 
 
 @cache

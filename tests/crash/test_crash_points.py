@@ -26,6 +26,7 @@ def test_the_scenarios_pass_every_commit_of_a_line() -> None:
         *("again", "request-sandbox", "issue-code", "note-task", "replace-sandbox", "release-sandbox"),
         *("sandbox-gone", "disown-sandbox", "claim", "record", "retake", "cut"),
         *("want-command", "cancel-command", "withdraw-command", "cool", "return-inputs", "stop"),
+        "place-source",
         *("fund", "give-back", "calm-account", "extend-sandbox", "book-sandbox"),
     }
 

@@ -13,6 +13,7 @@ from nodus_core.access.identities import Identities
 from nodus_core.access.signed_calls import Judge, Judged
 from nodus_core.conversations.directory import Directory
 from nodus_core.conversations.images import ImageSources
+from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.store import Transaction
@@ -80,12 +81,13 @@ class Rest:
         rate: Rate = UNHURRIED,
         identities: Identities | None = None,
         images: ImageSources | None = None,
+        allowed: Allowed = NOTHING_ALLOWED,
     ) -> None:
         self.store = store or MemoryStore()
         self.world = World(script or plays([says("done")]), behaviour, store=self.store, vault=vault)
         world = self.world
         plain = Journal(self.store, world.ids)
-        shelf = Shelf(plain, world.payloads, world.clock)
+        shelf = Shelf(plain, world.payloads, world.clock, allowed)
         callers = Callers(identities or Nobody(), Judge(frozenset({"api.test"})), rate)
         self.gate = build(
             Service.over(

@@ -32,7 +32,7 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "secrets": ("Secret", {"data": {"KEY": "s3cret"}}),
 }
 LATER = [
-    *("agentgroups", "connections", "endpoints", "environments"),
+    *("agentgroups", "endpoints", "environments"),
 ]
 every_kind = pytest.mark.parametrize("plural", SPECS)
 

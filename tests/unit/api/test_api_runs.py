@@ -146,7 +146,13 @@ NOT_YET_IN_A_RUN: list[tuple[dict[str, Any], str]] = [
     ({"model": {"access": "OnDemand", "name": "endpoint/my-ep"}}, "spec.model"),
 ]
 NOT_YET_IN_AN_AGENT: list[tuple[dict[str, Any], str]] = [
-    ({"source": {"git": {"repo": "o/r"}}}, "spec.source"),
+    (
+        {
+            "source": {"git": {"repo": "o/r"}},
+            "continuity": {"mode": "Snapshotted", "stateDir": "/workspace/data"},
+        },
+        "spec.continuity.stateDir",
+    ),
     ({"image": "public.ecr.aws/docker/library/python:3.12"}, "spec.image"),
 ]
 

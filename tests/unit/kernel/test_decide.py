@@ -17,6 +17,7 @@ from tests.unit.kernel.views import NOW, SANDBOX, STOP, head, round_task, run, t
 
 RUNNING, FAILED, UNCERTAIN = TaskState.RUNNING, TaskState.FAILED, TaskState.UNCERTAIN
 SETUP, ROUTED = Plan(setup=True, routed=False), Plan(setup=False, routed=True)
+BOTH = Plan(setup=True, routed=False, source=True)
 EXPIRED = replace(STOP, reason="DeadlineExceeded")
 GONE = replace(SANDBOX, state=SandboxState.GONE)
 UNBOOKED = replace(GONE, meter=Meter(Decimal("0.05"), NOW))
@@ -268,6 +269,16 @@ POSITIONS: dict[str, tuple[View, Decision]] = {
             sandbox=GONE,
         ),
         failed("SandboxLost"),
+    ),
+    "the source comes before the setup": (view(plan=BOTH), to.CopySource(None)),
+    "the source is copied": (
+        view(task("source", RUNNING), plan=BOTH),
+        to.CopySource(task("source", RUNNING)),
+    ),
+    "the source is there": (view(task("source", TaskState.COMPLETED), plan=BOTH), to.RunSetup(None)),
+    "the source could not be copied": (
+        view(task("source", FAILED), plan=BOTH),
+        to.FinishTurn(TurnState.FAILED, True, "SourceFailed"),
     ),
     "setup is next": (view(plan=SETUP), to.RunSetup(None)),
     "setup runs": (view(task("setup", RUNNING), plan=SETUP), to.RunSetup(task("setup", RUNNING))),

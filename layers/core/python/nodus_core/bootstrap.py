@@ -22,6 +22,7 @@ from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.reactions import Reactions
+from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
@@ -74,6 +75,11 @@ class Core:
 
         key = self.environment.get("NODUS_SECRETS_KEY", ACCOUNTS_KEY)  # only those that make Secrets have it
         return SecretsManagerVault(secretsmanager(), self.environment["NODUS_SECRETS"], key)
+
+    @cached_property
+    def allowed(self) -> Allowed:
+        """What the operator lets projects read."""
+        return Allowed.from_environment(self.environment)
 
     @cached_property
     def key_rate(self) -> Rate:
@@ -156,6 +162,7 @@ class Core:
         from nodus_core.aws.s3_archives import S3Archives
         from nodus_core.aws.secrets import SecretsManagerSecrets
         from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+        from nodus_core.providers.git_repositories import GitRepositories
         from nodus_core.providers.offered import OfferedModels
 
         endpoints = Endpoints.from_environment(self.environment, region())
@@ -171,6 +178,8 @@ class Core:
                 clock=self.clock,
                 ids=self.ids,
                 vault=self.vault,
+                repositories=GitRepositories(self.allowed, lambda: secrets.read(secret)),
+                allowed=self.allowed,
                 link={"NODUS_LINK_HTTP": endpoints.link_http, "NODUS_LINK_WS": endpoints.link_ws},
             )
         )

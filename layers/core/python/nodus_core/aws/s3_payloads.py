@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -14,6 +14,8 @@ from nodus_core.kernel.errors import CorruptRow, StoreUnavailable
 from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, is_bare
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
+BYTES = "application/octet-stream"
+_PART = 1 << 20
 FETCHERS = 8
 """Payloads fetched at the same time."""
 
@@ -36,6 +38,18 @@ class S3Payloads:
         key = _key(scope, stored)
         with translated(f"writing payload {key}", StoreUnavailable):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=content, ContentType=CONTENT_TYPE)
+        return stored
+
+    def put_file(self, scope: Scope, file: BinaryIO) -> Stored:
+        file.seek(0)
+        sha256 = hashlib.sha256()
+        while part := file.read(_PART):
+            sha256.update(part)
+        stored = Stored(sha256.hexdigest(), file.tell(), "")
+        file.seek(0)
+        key = _key(scope, stored)
+        with translated(f"writing payload {key}", StoreUnavailable):
+            self._client.put_object(Bucket=self._bucket, Key=key, Body=file, ContentType=BYTES)
         return stored
 
     def get(self, scope: Scope, text: Text) -> str:

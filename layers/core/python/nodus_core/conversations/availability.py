@@ -52,15 +52,19 @@ def _is_endpoint(model: ModelSpec) -> bool:
 def unhonoured(spec: Mapping[str, Any]) -> list[str]:
     """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
     wanting = {
-        "spec.source": "source" in spec,
-        "spec.continuity.stateDir": not _is_in_workspace(spec),
+        "spec.continuity.stateDir": not _can_be_kept(spec),
     }
     return [field for field, needed in wanting.items() if needed]
 
 
-def _is_in_workspace(spec: Mapping[str, Any]) -> bool:
-    """Whether the folder that is saved, if one is, is the working folder or lies below it: it is sure to be writable."""
+def _can_be_kept(spec: Mapping[str, Any]) -> bool:
+    """Whether the folder that is saved, if one is, is the working folder or lies below it: it is sure to be writable.
+
+    With a source it is the working folder itself, which a copy fills with its files and nothing else.
+    """
     saved, workspace = pick(spec, "continuity.stateDir"), spec.get("workingDir", DEFAULT_FOLDER)
+    if "source" in spec:
+        return saved in (None, workspace)
     return saved is None or PurePosixPath(saved).is_relative_to(workspace)
 
 

@@ -240,7 +240,8 @@ def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
         cost = ZERO if task.claim is None and not task.resent else task.cost
         return replace(task, state=TaskState.CANCELED, finished_at=now, cost=cost)
     done = commands.settled(session, task, result)
-    return replace(done, state=TaskState.CANCELED) if result.error == "Cancelled" else done
+    harmless = result.state is TaskState.UNCERTAIN and task.guarantee is Guarantee.AT_LEAST_ONCE
+    return replace(done, state=TaskState.CANCELED) if harmless or result.error == "Cancelled" else done
 
 
 def _sandbox(session: Session) -> str:

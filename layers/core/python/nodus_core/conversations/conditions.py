@@ -17,8 +17,8 @@ from nodus_core.resources.columns import READY
 from nodus_core.resources.environmentimage import COMPLETED
 from nodus_core.resources.kinds import BY_NAME
 
-_PROJECTED = frozenset({AGENT_RUN, SANDBOX})
-"""Kinds whose status is a projection of what works for them, conditions included."""
+_OWN = frozenset({AGENT_RUN, SANDBOX, "Connection"})
+"""Kinds whose status has its conditions already."""
 
 SUBAGENTS = "SubagentsHonoured"
 EXPIRED = "Expired"
@@ -43,15 +43,16 @@ def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: dateti
 
     `now`: the moment as of which they are told.
     """
-    if obj.key.kind in _PROJECTED:
+    if obj.key.kind in _OWN:
         return status
     kind = BY_NAME[obj.key.kind]
     said = _conditions(kind.name, spec, status, now)
-    shown = {**status, "conditions": [_shown(obj, condition) for condition in said]}
-    return shown if kind.phase is None else {"phase": kind.phase, **shown}
+    told = {**status, "conditions": [shown(obj, condition) for condition in said]}
+    return told if kind.phase is None else {"phase": kind.phase, **told}
 
 
-def _shown(obj: Object, said: Said) -> dict[str, Any]:
+def shown(obj: Object, said: Said) -> dict[str, Any]:
+    """A condition as it stands in a status."""
     return {
         "type": said.type,
         "status": str(said.holds),

@@ -26,6 +26,20 @@ class ModelChoice:
 
 
 @dataclass(frozen=True)
+class Source:
+    """`spec.source` as admitted, and the name of the Connection that reads it. `ref` None: the default branch."""
+
+    repo: str
+    ref: str | None
+    connection: str
+
+    @property
+    def shown(self) -> str:
+        """What a person reads of it."""
+        return f"{self.repo} {self.ref}" if self.ref else self.repo
+
+
+@dataclass(frozen=True)
 class Context:
     """Settings of the agent and the run, copied at admission; later edits of the agent do not reach them.
 
@@ -49,6 +63,7 @@ class Context:
     max_parallel_agents: int = 0
     parallelism: int = 0
     state_dir: str | None = None
+    source: Source | None = None
     cpu: int = 1
     memory: int = 2048
     secrets: tuple[SecretVariable, ...] = ()
@@ -81,6 +96,7 @@ class Context:
         known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
         known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
         known["allow"] = tuple(known.get("allow", ()))
+        known["source"] = Source(**known["source"]) if known.get("source") else None
         return cls(
             model=ModelChoice(
                 access=model["access"],

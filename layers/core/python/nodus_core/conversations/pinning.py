@@ -1,6 +1,6 @@
 """What a new run pins: its agent's settings, its model, its deadline and its texts, checked before anything is stored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -9,7 +9,8 @@ from typing import Any
 from nodus_core.access.door import Place
 from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
-from nodus_core.conversations.context import Context, ModelChoice
+from nodus_core.conversations.connections import connection_for
+from nodus_core.conversations.context import Context, ModelChoice, Source
 from nodus_core.conversations.images import Images, Pinned
 from nodus_core.conversations.own_keys import check_own_key
 from nodus_core.conversations.secret_variables import pinned as pinned_secrets
@@ -21,7 +22,7 @@ from nodus_core.journal import lines
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import projection
 from nodus_core.kernel.errors import Cause, Refusal
-from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object
+from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object, ObjectKey
 from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
@@ -76,6 +77,7 @@ def pinned(images: Images, place: Place, uid: str, manifest: Manifest, now: date
         field = "spec.model.apiKeySecret" if spec.model else "spec.agent"
         check_own_key(shelf.journal, key, model.wire, model.own_key, field)
     image = images.pinned(key, agent.spec.image, "spec.agent")
+    source = _source(shelf, key, agent)
     cap = money(agent.spec.per_run_max_cost_usd or defaults.DEFAULT_COST)
     scope, said = Scope(place.org, uid), manifest.metadata
     put = partial(shelf.payloads.put, scope)
@@ -92,7 +94,8 @@ def pinned(images: Images, place: Place, uid: str, manifest: Manifest, now: date
         selectable=selectable(manifest.spec),
     )
     secrets = pinned_secrets(shelf.journal, agent.spec.secrets or (), key, "spec.agent")
-    conversation = _conversation(obj, spec, put(_context(agent, spec, image, secrets).to_json()), cap)
+    context = replace(_context(agent, spec, image, secrets), source=source)
+    conversation = _conversation(obj, spec, put(context.to_json()), cap)
     first = _first_input(obj, put(spec.input), place.caller)
     return Admitted(obj, conversation, first, agent.object, fixed)
 
@@ -169,6 +172,14 @@ def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[Sec
         state_dir=spec.continuity.state_dir if spec.continuity else None,
         secrets=secrets,
     )
+
+
+def _source(shelf: Shelf, run: ObjectKey, agent: _Agent) -> Source | None:
+    """The repository, and the Connection that reads it. Raises `Refusal` where none does (NOD-151)."""
+    if agent.spec.source is None:
+        return None
+    git = agent.spec.source.git
+    return Source(git.repo, git.ref, connection_for(shelf, run, agent.object.key.name, git.repo))
 
 
 def _choice(model: ModelSpec | None) -> ModelChoice:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from nodus_core.conversations.context import ModelChoice
+from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed, Repositories
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target
 from nodus_core.journal.archives import Archives
@@ -42,7 +43,8 @@ class Models(Protocol):
 
 @dataclass(frozen=True)
 class Ports:
-    """`link` holds the variables that tell a sandbox's daemon where the link is (docs/protocols.md §2)."""
+    """`link` holds the variables that tell a sandbox's daemon where the link is (docs/protocols.md §2), `allowed` is what
+    the operator lets projects read."""
 
     journal: Journal
     payloads: Payloads
@@ -53,7 +55,9 @@ class Ports:
     clock: Clock
     ids: Ids
     vault: Vault
+    repositories: Repositories
     link: Mapping[str, str]
+    allowed: Allowed = NOTHING_ALLOWED
 
 
 @dataclass(frozen=True)

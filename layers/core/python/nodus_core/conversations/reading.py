@@ -12,6 +12,8 @@ from nodus_core.billing import balance
 from nodus_core.conversations.api_keys import KIND as API_KEY
 from nodus_core.conversations.api_keys import with_last_use
 from nodus_core.conversations.conditions import CLOSING, with_conditions
+from nodus_core.conversations.connections import KIND as CONNECTION
+from nodus_core.conversations.connections import status_of
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.runs_sandboxes import is_over
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
@@ -62,9 +64,9 @@ class Reading:
     def shown(self, outcome: Outcome) -> Shown:
         """The object of a call's outcome; a replayed one is shown as the first call saw it."""
         obj, texts = outcome.object, (outcome.spec, self.shelf.annotations(outcome.object))
-        if outcome.replayed:
+        if outcome.replayed and obj.key.kind != CONNECTION:  # whose status is never stored
             return envelope(obj, texts, obj.status, obj.created_at)
-        return envelope(obj, texts, self._statuses([obj])[0], self.shelf.clock.now())
+        return envelope(obj, texts, self._statuses([obj], [texts])[0], self.shelf.clock.now())
 
     def answer(self, place: Place, name: str) -> str | Elsewhere:
         """The answer of the latest finished turn that has one (NOD-067, NOD-069).
@@ -109,15 +111,21 @@ class Reading:
 
     def all_shown(self, objects: Sequence[Object]) -> list[Shown]:
         """Objects of one kind as they are shown, but for those that are removed meanwhile."""
-        every, statuses, now = self.shelf.texts(objects), self._statuses(objects), self.shelf.clock.now()
+        every = self.shelf.texts(objects)
+        statuses, now = self._statuses(objects, every), self.shelf.clock.now()
         return [
             envelope(obj, texts, status, now)
             for obj, texts, status in zip(objects, every, statuses, strict=True)
             if texts is not None
         ]
 
-    def _statuses(self, objects: Sequence[Object]) -> list[Shown]:
+    def _statuses(self, objects: Sequence[Object], every: Sequence[Texts | None]) -> list[Shown]:
         """The statuses with what changes between two projections: money, a stop that was asked for."""
+        if objects and objects[0].key.kind == CONNECTION:
+            return [
+                status_of(self.shelf, obj, texts[0]) if texts else {}
+                for obj, texts in zip(objects, every, strict=True)
+            ]
         if objects and objects[0].key.kind == BUDGET:
             accounts = self.shelf.journal.accounts.accounts([obj.uid for obj in objects])
             return [

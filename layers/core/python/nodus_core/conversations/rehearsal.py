@@ -7,6 +7,7 @@ that only a commit would check, because of a race, is not seen: nothing is promi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import BinaryIO
 
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.shelf import Shelf
@@ -41,6 +42,10 @@ class RehearsedPayloads:
         stored = Stored(digest(text), len(text.encode()), cut(text, INLINE_LIMIT) if head else "")
         self.put_here[stored] = text
         return stored
+
+    def put_file(self, scope: Scope, file: BinaryIO) -> Stored:
+        """No call of a person stores a file here."""
+        raise NotImplementedError("a rehearsal stores no files")
 
     def get(self, scope: Scope, text: Text) -> str:
         if isinstance(text, Inline):
@@ -106,6 +111,6 @@ class Rehearsal:
     def of(cls, shelf: Shelf, ids: Ids) -> "Rehearsal":
         """A rehearsal over what is really stored."""
         journal = Journal(RehearsedStore(shelf.journal.store), ids)
-        rehearsed = Shelf(journal, RehearsedPayloads(shelf.payloads), shelf.clock)
+        rehearsed = Shelf(journal, RehearsedPayloads(shelf.payloads), shelf.clock, shelf.allowed)
         starts = RehearsedStarts()
         return cls(rehearsed, Kicks(journal, starts, shelf.clock), RehearsedVault(), starts, starts)

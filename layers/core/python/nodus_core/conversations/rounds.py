@@ -3,6 +3,7 @@
 import json
 import logging
 from dataclasses import replace
+from functools import partial
 
 from nodus_core.conversations import backoff, calls, commands, cooling, endings, funding, requests
 from nodus_core.conversations.attendance import attended
@@ -83,7 +84,7 @@ def _call(session: Session, task: Task, request: ModelRequest) -> Directive | No
     try:
         key = own_keys.read(session.object.key, request.target)
         session.fresh.discard(task.key)  # from here on it may have been made, whatever becomes of this worker
-        reply = attended(session, request, key)
+        reply = attended(session, partial(session.ports.models.call, request, key))
     except UnusableKey as error:
         endings.fail(session, task, "ApiKeyUnusable", str(error), ZERO)
         return None

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from nodus_core.conversations import backoff, cooling, endings, funding, requests
 from nodus_core.conversations.attendance import attended
@@ -92,7 +93,7 @@ def _ask_router(session: Session, task: Task, request: ModelRequest) -> tuple[Ta
         log.info("the router of run %s is asked nothing now; the fallback serves the turn", task.run)
         return replace(task, cost=ZERO if task.resent == 0 else None), None
     try:
-        reply = attended(session, request)
+        reply = attended(session, partial(session.ports.models.call, request))
     except (ModelRefusedRequest, ModelUnavailable, ModelOutcomeUnknown) as error:
         log.warning("router of run %s: %s; the fallback serves the turn", session.open_run.uid, error)
         may_have_run = isinstance(error, ModelOutcomeUnknown) or task.resent > 0

@@ -18,6 +18,7 @@ from nodus_core.inference.exchange import ModelRequest
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.objects import projection as show
 from nodus_core.journal.objects import versioned
+from nodus_core.journal.owning import placed
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.steps import Changes
 from nodus_core.journal.store import Operation
@@ -28,7 +29,7 @@ from nodus_core.kernel.errors import CorruptRow, Fenced
 from nodus_core.kernel.machines import MACHINE
 from nodus_core.kernel.objects import Conversation, Object, Run, Turn
 from nodus_core.kernel.progress import begin, recorded, settle
-from nodus_core.kernel.sandboxes import Sandbox
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.saving import is_kept
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.stopping import is_overdue
@@ -42,7 +43,9 @@ NO_CREDITS = "InsufficientCredits"
 STUCK = "InternalError"
 """The reason shown while workers keep failing over a run."""
 
-PASSING = frozenset({STUCK, projection.MODEL_UNAVAILABLE, BUDGET_BLOCKED, NO_CREDITS})
+PASSING = frozenset(
+    {STUCK, projection.MODEL_UNAVAILABLE, projection.SOURCE_UNAVAILABLE, BUDGET_BLOCKED, NO_CREDITS}
+)
 """Reasons of a run that goes on by itself: none is shown any more once it does."""
 
 
@@ -129,7 +132,12 @@ class Session:
     def _plan(self) -> Plan:
         if self.run is None or self.conversation.stop is not None:
             return Plan(setup=False, routed=False)
-        return Plan(setup=self.context.setup is not None, routed=self.context.model.access == "Nodus")
+        context = self.context
+        return Plan(
+            setup=context.setup is not None,
+            routed=context.model.access == "Nodus",
+            source=context.source is not None,
+        )
 
     def next_checkpoint(self) -> datetime | None:
         """When the folder of a run's sandbox is saved next (`kernel.continuity`)."""
@@ -186,7 +194,7 @@ class Session:
         if self.turn is None or self.turn.run != run.uid:
             self.turn = journal.turn(run.conversation, run.turn)
             self.transcript = None
-        ready = [ids.sandbox_key(run.sandboxes), ids.setup_key(run.sandboxes)]
+        ready = [key(run.sandboxes) for key in (ids.sandbox_key, ids.source_key, ids.setup_key)]
         names = [*ready, ids.ROUTE, ids.round_key(run.rounds)]
         self.tasks = journal.tasks(run.uid, [*names, *sorted(run.open - set(names))])
         last = self.tasks.get(ids.round_key(run.rounds))
@@ -238,6 +246,11 @@ class Session:
         self._replace(task, again, *self.shows(None))
         self.fresh.add(again.key)
         return again
+
+    def again(self, task: Task, again: Task, command: Command) -> None:
+        """A further attempt of an open task, with its command."""
+        self._replace(task, again, *placed((command,)), *self.shows(None))
+        self.fresh.add(again.key)
 
     def let_go(self, task: Task, status: dict[str, Any], until: datetime | None = None) -> None:
         """Nobody tries this open task now: the worker that takes it up again has not interrupted anything.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodus_core.access.door import Place
+from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope
@@ -50,11 +51,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Shelf:
-    """Objects of one journal with their specs."""
+    """Objects of one journal with their specs. `allowed` is what the operator lets projects read."""
 
     journal: Journal
     payloads: Payloads
     clock: Clock
+    allowed: Allowed = NOTHING_ALLOWED
 
     def find(self, place: Place, kind: str, name: str) -> Object:
         """Raises `Refusal` `NotFound`."""

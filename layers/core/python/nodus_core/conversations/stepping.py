@@ -18,12 +18,10 @@ from nodus_core.kernel.tasks import Task
 from nodus_core.kernel.text import PREVIEW_LIMIT, Text, cut, neutral, preview
 from nodus_core.kernel.times import stamp
 
-SOURCE = "source"
-
 INPUT_LIMIT = 1024
 """Bytes of what a step was given that its entry shows."""
 
-_KINDS = {ids.ROUTE: "route", SOURCE: "source"}
+_KINDS = {ids.ROUTE: "route"}
 _STATES = {
     TaskState.COMPLETED: "Completed",
     TaskState.FAILED: "Failed",

@@ -4,7 +4,7 @@ unpaid ──► its commands are ended, their outcome is known ──► (its f
                                                                   the run goes on: without it, until it needs another
 """
 
-from nodus_core.conversations import calls, commands, metered, preparation, saving
+from nodus_core.conversations import calls, commands, metered, preparation, saving, sourcing
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.session import Session
 from nodus_core.kernel import ids, machines
@@ -20,8 +20,11 @@ def extend(session: Session) -> Directive | None:
     running = _running(session)
     if running:
         commands.cancel(session, running)
-        if ids.preparation(running[0].key) == ids.SETUP:
-            return preparation.run_setup(session, running[0])
+        match ids.preparation(running[0].key):
+            case ids.SETUP:
+                return preparation.run_setup(session, running[0])
+            case ids.SOURCE:
+                return sourcing.copy_source(session, running[0])
         return calls.watch(session, running)
     if is_kept(session.sandbox):
         return saving.begin(session, machines.UNPAID)

@@ -15,6 +15,7 @@ from nodus_core.conversations import (
     rounds,
     routing,
     saving,
+    sourcing,
     stopping,
     turns,
     unread,
@@ -175,6 +176,8 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return turns.open_turn(session, decision)
         case to.StartSandbox(task=task):
             return preparation.start_sandbox(session, task)
+        case to.CopySource(task=task):
+            return sourcing.copy_source(session, task)
         case to.RunSetup(task=task):
             return preparation.run_setup(session, task)
         case to.Route(task=task):

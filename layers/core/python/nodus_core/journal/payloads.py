@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from nodus_core.kernel.text import Stored, Text
 
@@ -35,6 +35,13 @@ class Payloads(Protocol):
 
         A long text is durable when this returns, so the row that names it may be written. Raises
         `StoreUnavailable`, and ValueError for a text that is no Unicode (a lone surrogate).
+        """
+        ...
+
+    def put_file(self, scope: Scope, file: BinaryIO) -> Stored:
+        """Stores a file's bytes, from its beginning, under their hash; durable when this returns.
+
+        They are read by whoever gets the address that `presign` gives. Raises `StoreUnavailable`.
         """
         ...
 

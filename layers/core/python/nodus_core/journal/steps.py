@@ -9,16 +9,18 @@ Every one writes the run's head under its version and fence, so that two of them
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nodus_core.journal.codec import to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import (
+    conversation_key,
     observation_key,
     run_key,
     task_key,
 )
 from nodus_core.journal.owning import owning, placed, requested
-from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, both
+from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, Update, both
 from nodus_core.journal.writer import Writer, stored
-from nodus_core.kernel.objects import Conversation, Run
+from nodus_core.kernel.objects import Conversation, Copied, Run
 from nodus_core.kernel.progress import begin, observations, recorded, settle
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import TaskState
@@ -91,6 +93,29 @@ class Steps:
             *more,
         )
         return after
+
+    def place_source(
+        self,
+        fence: Fence,
+        run: Run,
+        *,
+        old: Task,
+        new: Task,
+        copied: Copied,
+        command: Command,
+        more: Sequence[Operation],
+    ) -> Run:
+        """Pins the source's commit and archive for all sandboxes of the conversation, and places the first copy.
+
+        Condition: as `retake`; nothing is pinned. `more` is the status projection. Raises `ConditionFailed`.
+        """
+        pin = Update(
+            conversation_key(run.conversation),
+            when=both(fence.on_conversation, Absent("source")),
+            assign={"source": to_value(copied)},
+            remove=("outbox",),
+        )
+        return self.retake(fence, run, old, new, pin, *placed((command,)), *more, name="place-source")
 
     def request_sandbox(
         self,

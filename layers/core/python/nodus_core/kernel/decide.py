@@ -4,15 +4,15 @@ gone, not booked? ──► BookSandbox        unpaid? ──► ExtendSandbox �
 overdue? ──► Expire ─┐                 a Sandbox's line: `kernel.machines`
 stop? ◄──────────────┘ ──► Cut ──► FinishTurn(canceled, failed) ─┐
 no turn open ──► OpenTurn | Rest | End ──────────────────────────┤
-preparation:  StartSandbox ─► RunSetup ─► Route                  ├─► (ended) ReturnUnread ─► Release ─► Close
+preparation:  StartSandbox ─► CopySource ─► RunSetup ─► Route    ├─► (ended) ReturnUnread ─► Release ─► Close
 saved folder: BeginSave ─► FollowSave ─► DropSaves, between steps and while nothing is asked for
 rounds:       Ask ─► Place ─► Watch ─► Ask … ─► FinishTurn ──────┘
-               ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► RunSetup ─┐
+               ▲                └─ refused: the sandbox is gone ─► StartSandbox ─► … ────────┐
                └────────────────────────────────────────────────────────────────────────────┘
 held:         Rest (a person is asked) ─► Resume ─► where it was
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from nodus_core.kernel import ids, machines, metering, saving
@@ -21,6 +21,7 @@ from nodus_core.kernel.decisions import (
     BeginSave,
     BookSandbox,
     Close,
+    CopySource,
     Cut,
     Decision,
     DropSaves,
@@ -66,6 +67,10 @@ JOURNAL_FULL = "JournalLimitReached"
 MOST_SANDBOXES = 4
 """Sandboxes that one turn may start: its own, and three in the place of lost ones."""
 
+SOURCE_FAILED = "SourceFailed"
+SETUP_FAILED = "SetupFailed"
+"""Reasons of a run whose source could not be copied, or whose setup has failed (NODQ-03)."""
+
 SANDBOX_LOST = "SandboxLost"
 """Reason of a turn that has lost that many."""
 
@@ -88,14 +93,15 @@ class Plan:
 
     setup: bool
     routed: bool
+    source: bool = False
 
 
 @dataclass(frozen=True)
 class View:
     """What one decision is made from.
 
-    `tasks` holds, of the open run: the last sandbox and its setup, the routing, the last round and its calls, as
-    far as they exist. `overdue` says that the deadline has come, `unpaid` that the sandbox's next period must be paid,
+    `tasks` holds, of the open run: the last sandbox, its source and its setup, the routing, the last round and
+    its calls, as far as they exist. `overdue` says that the deadline has come, `unpaid` that the sandbox's next period must be paid,
     `checkpoint` that its folder is to be saved, `idle` that it is to be stopped while the run waits.
     """
 
@@ -190,9 +196,9 @@ def _held(view: View, run: Run) -> Decision | None:
 
 
 def _preparation(view: View, run: Run) -> Decision | None:
-    """Sandbox, setup and routing in this order; None when all three are done.
+    """Sandbox, source, setup and routing in this order; None when all of them are done.
 
-    A sandbox of an earlier turn that is still there has been set up.
+    A sandbox of an earlier turn that is still there has its files and has been set up.
     """
     step = view.tasks.get(ids.sandbox_key(run.sandboxes))
     if step is None and run.rounds == 0 and not is_up(view.sandbox):
@@ -201,23 +207,35 @@ def _preparation(view: View, run: Run) -> Decision | None:
         return StartSandbox(step)
     if step is not None and step.state is TaskState.FAILED:
         return _failed("SandboxStartFailed")
-    set_up = step is None or was_restored(step)
-    needed = _setup(view, run) if view.plan.setup and not set_up else None
+    furnished = step is None or was_restored(step)
+    needed = None if furnished else _furnishing(view, run)
     if needed is not None:
         return needed
     return _routing(view) if view.plan.routed else None
 
 
-def _setup(view: View, run: Run) -> Decision | None:
-    """The setup in the sandbox that the run started last; None when it is done."""
-    setup = view.tasks.get(ids.setup_key(run.sandboxes))
-    if setup is None:
-        return RunSetup(None) if is_up(view.sandbox) else _another_sandbox(run)
-    if setup.state is TaskState.RUNNING:
-        return RunSetup(setup)
-    if setup.state is TaskState.COMPLETED:
+def _furnishing(view: View, run: Run) -> Decision | None:
+    """What the sandbox that the run started last still needs: its source, then its setup; None when it has both."""
+    needed = None
+    if view.plan.source:
+        needed = _furnished(view, run, ids.source_key(run.sandboxes), CopySource, SOURCE_FAILED)
+    if needed is None and view.plan.setup:
+        needed = _furnished(view, run, ids.setup_key(run.sandboxes), RunSetup, SETUP_FAILED)
+    return needed
+
+
+def _furnished(
+    view: View, run: Run, key: str, step: Callable[[Task | None], Decision], failed: str
+) -> Decision | None:
+    """One step of that; None when it is done."""
+    task = view.tasks.get(key)
+    if task is None:
+        return step(None) if is_up(view.sandbox) else _another_sandbox(run)
+    if task.state is TaskState.RUNNING:
+        return step(task)
+    if task.state is TaskState.COMPLETED:
         return None
-    return _another_sandbox(run) if _never_began(setup) or _was_ended(setup) else _failed("SetupFailed")
+    return _another_sandbox(run) if _never_began(task) or _was_ended(task) else _failed(failed)
 
 
 def was_restored(step: Task) -> bool:

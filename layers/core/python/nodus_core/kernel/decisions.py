@@ -20,6 +20,13 @@ class StartSandbox:
 
 
 @dataclass(frozen=True)
+class CopySource:
+    """Fetch the run's source, unless that is done, and copy it into its sandbox."""
+
+    task: Task | None
+
+
+@dataclass(frozen=True)
 class RunSetup:
     task: Task | None
 
@@ -188,6 +195,7 @@ Decision = (
     | Pause
     | Settle
     | StartSandbox
+    | CopySource
     | RunSetup
     | Route
     | Ask

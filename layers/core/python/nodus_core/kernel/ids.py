@@ -10,11 +10,12 @@ MAIN = "main"
 """The branch of a conversation's own reply; later branches are named by the call that made them."""
 
 SANDBOX = "sandbox"
+SOURCE = "source"
 SETUP = "setup"
 ROUTE = "route"
 RUN_COMMAND = "run_command"
 
-_PREPARATION = re.compile(rf"^({SANDBOX}|{SETUP})\d*$")
+_PREPARATION = re.compile(rf"^({SANDBOX}|{SOURCE}|{SETUP})\d*$")
 _CALL = re.compile(r"^r(\d+)t(\d+)$")
 _ROUND = re.compile(r"^r(\d+)$")
 _RUNS_SANDBOX = re.compile(r"run-[0-9a-f]{32}-s[0-9]+")
@@ -58,8 +59,13 @@ def setup_key(number: int) -> str:
     return SETUP if number <= 1 else f"{SETUP}{number}"
 
 
+def source_key(number: int) -> str:
+    """Task key of the copy of the source into the sandbox of the run's n-th sandbox step."""
+    return SOURCE if number <= 1 else f"{SOURCE}{number}"
+
+
 def preparation(key: str) -> str | None:
-    """`SANDBOX` or `SETUP` for the key of such a step; None for other tasks."""
+    """`SANDBOX`, `SOURCE` or `SETUP` for the key of such a step; None for other tasks."""
     match = _PREPARATION.match(key)
     return match.group(1) if match else None
 
@@ -121,7 +127,7 @@ def round_of(key: str) -> int | None:
 def step_name(turn: int, key: str, tool: str | None, number: int) -> str:
     """Name under which a person sees a task (NODQ-86).
 
-    `number` counts the model rounds, or the tool calls, of the turn; of a sandbox and its setup, the sandboxes
+    `number` counts the model rounds, or the tool calls, of the turn; of a sandbox, its source and its setup, the sandboxes
     of the conversation.
     """
     prepares = preparation(key)

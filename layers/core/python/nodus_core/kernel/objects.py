@@ -15,7 +15,7 @@ from nodus_core.kernel.money import ZERO, Purse
 from nodus_core.kernel.saving import Save, Saving
 from nodus_core.kernel.states import BatchState, InputState, RunState, TurnState
 from nodus_core.kernel.tasks import NO_TOKENS, Usage
-from nodus_core.kernel.text import Text
+from nodus_core.kernel.text import Stored, Text
 
 AGENT_RUN = "AgentRun"
 SANDBOX = "Sandbox"
@@ -136,6 +136,19 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """The one commit of its source that a run has, and the archive of its files, which each of its sandboxes gets.
+
+    `entries` and `size` count what is in the archive, `size` in bytes.
+    """
+
+    commit: str
+    archive: Stored
+    entries: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Conversation:
     """Head of a conversation; its main line stands in it.
 
@@ -147,7 +160,7 @@ class Conversation:
     which no cap counts (NOD-134). Of a Sandbox's own line (`kernel.machines`), `paused` is why its machine stands
     still; None: it is wanted to run. `saves` are the complete saves of its sandboxes' folder, the newest first,
     `saving` is the one under way, and `unkept` names archives that may stand in the store and are not to;
-    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then.
+    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then. `source` is what a run has of its repository, None before that is fetched.
     """
 
     id: str
@@ -179,6 +192,7 @@ class Conversation:
     saves_begun: int = 0
     save_begun_at: datetime | None = None
     saved_steps: int = 0
+    source: Copied | None = None
     stop: StopMarker | None = None
     ended: bool = False
     closed: bool = False

@@ -29,6 +29,9 @@ MOST_UNRESOLVED = 20
 PENDING, RUNNING, DELETED = "Pending", "Running", "Deleted"
 """Phases of a run's sandbox (NODQ-66)."""
 
+SOURCE_UNAVAILABLE = "SourceUnavailable"
+"""Reason of a run whose repository cannot be read now."""
+
 MODEL_UNAVAILABLE = "ModelUnavailable"
 """Reason of a run whose model's provider takes no call now, and of one that has given up on that."""
 
@@ -98,6 +101,11 @@ def image_of(sandbox: Sandbox) -> Status:
 def restored(sandbox: Sandbox) -> Status:
     """What is shown of a sandbox that has taken up a saved folder: when that was saved."""
     return {} if sandbox.restored_at is None else {"restoredFrom": stamp(sandbox.restored_at)}
+
+
+def with_source(status: Status, repo: str, ref: str | None, commit: str) -> Status:
+    """The run's source is fetched: it has this commit from now on (NOD-153)."""
+    return {**status, "source": {"repo": repo, **({"ref": ref} if ref else {}), "commit": commit}}
 
 
 def without_sandbox(status: Status) -> Status:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-OWN_KEYS = "byok"
-"""The entry of the secret that is no endpoint."""
+OWN_KEYS, GITHUB_APP = "byok", "githubApp"
+"""The entries of the secret that are no endpoints."""
 
 
 class BadCredentials(Exception):
@@ -24,7 +24,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class OwnKeyNetwork:
-    """What the operator allows calls with users' own keys beside public addresses.
+    """What the operator allows calls with users' own keys, and reads of repositories, beside public addresses.
 
     `private_hosts`: host name → address; `certificates`: PEM texts that are trusted for them, too.
     """
@@ -34,15 +34,23 @@ class OwnKeyNetwork:
 
 
 class Credentials(Mapping[str, Credential]):
-    """Endpoint name → credential. Its repr names the endpoints only."""
+    """Endpoint name → credential. Its repr names the endpoints only. `github_app` is the private key of the operator's
+    GitHub App, in PEM."""
 
-    def __init__(self, credentials: Mapping[str, Credential], own_keys: OwnKeyNetwork | None = None) -> None:
+    def __init__(
+        self,
+        credentials: Mapping[str, Credential],
+        own_keys: OwnKeyNetwork | None = None,
+        github_app: str | None = None,
+    ) -> None:
         self._credentials = dict(credentials)
         self.own_keys = own_keys or OwnKeyNetwork()
+        self.github_app = github_app
 
     @classmethod
     def from_json(cls, text: str) -> "Credentials":
-        """Reads `{"anthropic": {"apiKey", "baseURL"?, "scripted"?}, …, "byok"?: {"privateHosts"?, "certificates"?}}`.
+        """Reads `{"anthropic": {"apiKey", "baseURL"?, "scripted"?}, …, "byok"?: {"privateHosts"?, "certificates"?},
+        "githubApp"?: {"privateKey"}}`.
 
         Raises: BadCredentials.
         """
@@ -56,7 +64,8 @@ class Credentials(Mapping[str, Credential]):
         if not isinstance(data, dict):
             raise BadCredentials("the providers' secret must be a JSON object: endpoint name → credential")
         own_keys = _own_key_network(data.pop(OWN_KEYS, {}))
-        return cls({name: _credential(name, entry) for name, entry in data.items()}, own_keys)
+        github_app = _private_key(data.pop(GITHUB_APP, None))
+        return cls({name: _credential(name, entry) for name, entry in data.items()}, own_keys, github_app)
 
     @property
     def scripted(self) -> frozenset[str]:
@@ -111,6 +120,17 @@ def _own_key_network(entry: object) -> OwnKeyNetwork:
     if certificates is not None and not isinstance(certificates, str):
         raise BadCredentials(f"providers' secret, {OWN_KEYS}.certificates: must be a text in PEM")
     return OwnKeyNetwork(hosts, certificates)
+
+
+def _private_key(entry: object) -> str | None:
+    if entry is None:
+        return None
+    key = entry.get("privateKey") if isinstance(entry, dict) else None
+    if not isinstance(key, str) or not key.strip():
+        raise BadCredentials(
+            f"providers' secret, {GITHUB_APP}.privateKey: must be the app's private key in PEM"
+        )
+    return key
 
 
 def _is_address(text: str) -> bool:

@@ -34,11 +34,13 @@ def http_client(
     base_url: str | None,
     timeouts: Timeouts,
     transport: httpx2.BaseTransport | None = None,
+    *,
+    largest: int = LARGEST_ANSWER,
 ) -> httpx2.Client:
     """A client for one endpoint; `base_url` None is a public one. Used by several threads at once.
 
     `kind` is the SDK's own client class: it keeps idle connections alive while a model thinks. With a `transport`
-    nothing of the environment counts.
+    nothing of the environment counts. `largest`: bytes of an answer.
     """
 
     def begin(request: httpx2.Request) -> None:
@@ -48,7 +50,7 @@ def http_client(
         if response.headers.get("content-encoding", "identity") != "identity":
             raise httpx2.DecodingError("the answer is compressed, though it was asked for as it is")
         if isinstance(response.stream, httpx2.SyncByteStream):
-            response.stream = _Bounded(response.stream, response.request.extensions[_DEADLINE])
+            response.stream = _Bounded(response.stream, response.request.extensions[_DEADLINE], largest)
 
     return kind(
         follow_redirects=False,
@@ -133,16 +135,17 @@ class _Bounded(httpx2.SyncByteStream):
     The read timeout alone would let a server that sends one byte a minute hold a worker for ever.
     """
 
-    def __init__(self, inner: httpx2.SyncByteStream, deadline: float) -> None:
+    def __init__(self, inner: httpx2.SyncByteStream, deadline: float, largest: int) -> None:
         self._inner = inner
         self._deadline = deadline
+        self._largest = largest
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
         for chunk in self._inner:
             size += len(chunk)
-            if size > LARGEST_ANSWER:
-                raise httpx2.ReadError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+            if size > self._largest:
+                raise httpx2.ReadError(f"the answer is larger than {self._largest} bytes")
             if time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("the answer took too long")
             yield chunk

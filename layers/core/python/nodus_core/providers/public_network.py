@@ -46,7 +46,7 @@ class PublicTransport(httpx2.BaseTransport):
     """Requests over connections that are opened for one request each, without proxies and without redirects.
 
     `private` are hosts that the operator has placed by hand, name to address; `certificates` are texts (PEM) that
-    are trusted beside the public authorities.
+    are trusted beside the public authorities. `field` is what people have written the address in, for messages.
     """
 
     def __init__(
@@ -54,19 +54,21 @@ class PublicTransport(httpx2.BaseTransport):
         private: Mapping[str, str] | None = None,
         certificates: str | None = None,
         resolver: Resolve = resolve,
+        field: str = "spec.model.baseURL",
     ) -> None:
+        self._field = field
         context = httpx2.create_ssl_context(trust_env=False)
         if certificates:
             context.load_verify_locations(cadata=certificates)
         self._pool = httpcore2.ConnectionPool(
             ssl_context=context,
             max_keepalive_connections=0,  # every request is judged anew
-            network_backend=_PublicNetwork(private or {}, resolver),
+            network_backend=_PublicNetwork(private or {}, resolver, field),
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.scheme != "https":
-            raise ForbiddenAddress("spec.model.baseURL must be an https address")
+            raise ForbiddenAddress(f"{self._field} must be an https address")
         url = httpcore2.URL(
             scheme=request.url.raw_scheme,
             host=request.url.raw_host,
@@ -80,16 +82,16 @@ class PublicTransport(httpx2.BaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        with _told():
+        with _told(self._field):
             answer = self._pool.handle_request(sent)
-        return httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+        return httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer, self._field))
 
     def close(self) -> None:
         self._pool.close()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(field: str) -> Iterator[None]:
     """Raises the errors of the network as those that HTTP clients know: of the same name, in httpx2."""
     try:
         yield
@@ -97,17 +99,18 @@ def _told() -> Iterator[None]:
         # The pool raises its errors without their cause; the context stays.
         if isinstance(error.__context__, ssl.SSLCertVerificationError):
             why = error.__context__.verify_message
-            raise WrongCertificate(f"the certificate of spec.model.baseURL is not valid: {why}") from error
+            raise WrongCertificate(f"the certificate of {field} is not valid: {why}") from error
         known: type[httpx2.HTTPError] = getattr(httpx2, type(error).__name__)
         raise known(str(error)) from error
 
 
 class _Body(httpx2.SyncByteStream):
-    def __init__(self, answer: httpcore2.Response) -> None:
+    def __init__(self, answer: httpcore2.Response, field: str) -> None:
         self._answer = answer
+        self._field = field
 
     def __iter__(self) -> Iterator[bytes]:
-        with _told():
+        with _told(self._field):
             yield from self._answer.iter_stream()
 
     def close(self) -> None:
@@ -117,7 +120,8 @@ class _Body(httpx2.SyncByteStream):
 class _PublicNetwork(httpcore2.NetworkBackend):
     """Opens connections to judged addresses."""
 
-    def __init__(self, private: Mapping[str, str], resolver: Resolve) -> None:
+    def __init__(self, private: Mapping[str, str], resolver: Resolve, field: str) -> None:
+        self._field = field
         self._private = {host.lower(): address for host, address in private.items()}
         self._resolve = resolver
         self._network = httpcore2.SyncBackend()
@@ -148,7 +152,5 @@ class _PublicNetwork(httpcore2.NetworkBackend):
             raise httpcore2.ConnectError("the host name could not be looked up") from error
         for address in found:
             if not is_public(ip_address(address.partition("%")[0])):
-                raise ForbiddenAddress(
-                    "spec.model.baseURL names a host that has an address which is not public"
-                )
+                raise ForbiddenAddress(f"{self._field} names a host that has an address which is not public")
         return found

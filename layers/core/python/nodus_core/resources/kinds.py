@@ -77,7 +77,6 @@ KINDS = (
         "connection",
         connection.ConnectionSpec,
         connection.COLUMNS,
-        notice="No repository is read through connections yet: the connection is kept and checked.",
     ),
     Kind(
         "Endpoint",

@@ -1,8 +1,10 @@
 """The payload store in memory: same references, same errors as the real one."""
 
+import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import BinaryIO
 
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel.errors import CorruptRow
@@ -15,6 +17,7 @@ class MemoryPayloads:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[Scope, str], str] = {}
+        self.files: dict[tuple[Scope, str], bytes] = {}
         self._lock = threading.Lock()
 
     def put(self, scope: Scope, text: str, *, head: bool = True) -> Text:
@@ -24,6 +27,14 @@ class MemoryPayloads:
         stored = Stored(digest(text), size, cut(text, INLINE_LIMIT) if head else "")
         with self._lock:
             self.objects[scope, stored.sha256] = text
+        return stored
+
+    def put_file(self, scope: Scope, file: BinaryIO) -> Stored:
+        file.seek(0)
+        content = file.read()
+        stored = Stored(hashlib.sha256(content).hexdigest(), len(content), "")
+        with self._lock:
+            self.files[scope, stored.sha256] = content
         return stored
 
     def get(self, scope: Scope, text: Text) -> str:
@@ -51,5 +62,6 @@ class MemoryPayloads:
 
     def delete_scope(self, scope: Scope) -> None:
         with self._lock:
-            for key in [key for key in self.objects if key[0] == scope]:
-                del self.objects[key]
+            for kept in (self.objects, self.files):
+                for key in [key for key in kept if key[0] == scope]:
+                    del kept[key]

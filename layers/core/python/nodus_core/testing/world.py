@@ -14,6 +14,7 @@ from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
+from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.resolving import COMMANDS, Resolving
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.unresolved import name_of
@@ -44,6 +45,7 @@ from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, ScriptedModels
+from nodus_core.testing.scripted_repositories import ScriptedRepositories
 from nodus_core.testing.scripted_sandbox import Behaviour, ScriptedSandboxes, exited
 
 NAMES = ObjectKey("acme", "web", "AgentRun", "run")
@@ -102,6 +104,7 @@ class World:
         self.models = ScriptedModels(script)
         self.payloads = MemoryPayloads()
         self.vault = vault or MemoryVault()
+        self.repositories = ScriptedRepositories()
         self.ids = CountingIds()
         self.executions = Started()
         self.schedules = Scheduled()
@@ -129,6 +132,8 @@ class World:
             clock=self.clock,
             ids=self.ids,
             vault=self.vault,
+            repositories=self.repositories,
+            allowed=Allowed(folder="/srv"),
             link={},
         )
 
