@@ -13,7 +13,7 @@ from nodus_core.access.door import Place
 from nodus_core.journal.access import AccessKey
 from nodus_core.kernel.errors import Refusal
 from nodus_core.resources.kinds import API_VERSION
-from nodus_core.resources.media_types import JSON
+from nodus_core.resources.media_types import BYTES, JSON
 
 from functions.api.call import Call
 from functions.api.errors import to_failure
@@ -62,9 +62,14 @@ def text_reply(text: str) -> Response[Any]:
     return Response(200, "text/plain; charset=utf-8", text, headers=dict(_ALWAYS))
 
 
-def redirect(url: str) -> Response[Any]:
+def bytes_reply(code: int, content: bytes, headers: Mapping[str, str]) -> Response[Any]:
+    """Bytes as they are; nobody is to guess what they mean."""
+    return Response(code, BYTES, content, headers={**_ALWAYS, **headers})
+
+
+def redirect(url: str, headers: Mapping[str, str] | None = None) -> Response[Any]:
     """Sends the reader elsewhere; clients follow without their key (docs/protocols.md §1)."""
-    return Response(307, None, "", headers={**_ALWAYS, "Location": url})
+    return Response(307, None, "", headers={**_ALWAYS, **(headers or {}), "Location": url})
 
 
 @dataclass(frozen=True)

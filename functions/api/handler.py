@@ -50,6 +50,7 @@ def _gate() -> Gate:
             ports.schedules,
             ports.ids,
             bell=ports.bell,
+            transfers=ports.transfers,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
             images=ports.images,
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),

@@ -32,6 +32,7 @@ from nodus_core.conversations.rehearsal import Rehearsal
 from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.sandbox_commands import SandboxCommands
 from nodus_core.conversations.sandbox_files import SandboxFiles
+from nodus_core.conversations.sandbox_output import SandboxOutput
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -42,6 +43,7 @@ from nodus_core.journal.access import Access
 from nodus_core.journal.identities import IdentityRows
 from nodus_core.journal.ports import Bell, Clock, Ids, Schedules
 from nodus_core.journal.rates import Rates
+from nodus_core.journal.transfers import Transfers
 from nodus_core.journal.vault import Vault
 from nodus_core.resources.deletion import Preconditions
 from nodus_core.resources.kinds import KINDS
@@ -90,6 +92,7 @@ class Service:
     environment_images: EnvironmentImages
     machines: MachinesSeen
     commands: SandboxCommands
+    output: SandboxOutput
     asking: Asking
     files: SandboxFiles
     messages: Messages
@@ -113,6 +116,7 @@ class Service:
         ids: Ids,
         *,
         bell: Bell,
+        transfers: Transfers,
         callers: Callers,
         images: ImageSources | None = None,
         watch_window_s: float = LONGEST_WINDOW_S,
@@ -130,6 +134,7 @@ class Service:
         environment_images = EnvironmentImages(shelf, ids, images=pins)
         sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules, images=pins)
         asking = Asking(journal, bell, clock)
+        commands = SandboxCommands(shelf, kicks, asking)
         admission, control = Admission(shelf, kicks.executions, schedules, ids, pins), Control(shelf, kicks)
         return cls(
             door=Door(Access(journal.writer), clock, limits, callers.rate),
@@ -146,9 +151,10 @@ class Service:
             sandboxes=sandboxes,
             environment_images=environment_images,
             machines=MachinesSeen(shelf),
-            commands=SandboxCommands(shelf, kicks, asking),
+            commands=commands,
+            output=SandboxOutput(commands, asking),
             asking=asking,
-            files=SandboxFiles(MachinesSeen(shelf), asking),
+            files=SandboxFiles(MachinesSeen(shelf), asking, transfers, clock, ids),
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
             reading=reading,
@@ -170,6 +176,7 @@ class Service:
             ports.schedules,
             ids,
             bell=ports.bell,
+            transfers=ports.transfers,
             callers=callers,
             images=images,
             rehearsed=True,

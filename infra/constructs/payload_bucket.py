@@ -7,6 +7,9 @@ from constructs import Construct
 from infra.constructs.acknowledgements import acknowledge
 from infra.settings import Settings
 
+TRANSFERS = "_transfers/"
+"""What the core's `aws.s3_transfers` writes below; no organization's name begins so."""
+
 
 class PayloadBucket(Construct):
     """A private bucket of immutable payloads under `ORG/RUN UID/SHA256`.
@@ -15,7 +18,8 @@ class PayloadBucket(Construct):
     removes everything below its prefix, so that objects whose row was never written go too. A lifecycle
     rule cannot stand behind that: S3 counts an object's age from its creation, whatever tags it gets later,
     and a run may wait for months or grow a conversation for years; such a rule would delete what a live run
-    still reads. The only rule here is for uploads that never became an object.
+    still reads. The rules here are for uploads that never became an object, and for contents on their way into
+    a sandbox or out of it, which nothing names for longer.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
@@ -29,9 +33,10 @@ class PayloadBucket(Construct):
             minimum_tls_version=1.2,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[
+                s3.LifecycleRule(id="transfers", prefix=TRANSFERS, expiration=Duration.days(1)),
                 s3.LifecycleRule(
                     id="unfinished-uploads", abort_incomplete_multipart_upload_after=Duration.days(1)
-                )
+                ),
             ],
             removal_policy=RemovalPolicy.RETAIN if settings.protect else RemovalPolicy.DESTROY,
         )

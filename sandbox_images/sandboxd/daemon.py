@@ -22,14 +22,17 @@ from sandboxd.bell import Bell
 from sandboxd.desk import CommandDesk
 from sandboxd.dialer import DialedConnector, Dialer
 from sandboxd.execcore.host import ProcessHost
+from sandboxd.execcore.outputlog import OutputShelf
 from sandboxd.fileasks import FileAsks
 from sandboxd.files import FileDesk
 from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
+from sandboxd.outputasks import OutputAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
 from sandboxd.transfer import Transfer
+from sandboxd.transfers import Transfers
 from sandboxd.usage import Meter
 
 logger = logging.getLogger(__name__)
@@ -99,12 +102,7 @@ async def _serve(
 ) -> int:
     guard = await enforcer(host, settings.isolation, egress=settings.egress)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
-    files = FileDesk(host)
-    asks = AskDesk(
-        FileAsks(files).handlers,
-        workspace=settings.workspace,
-        workspace_called=settings.workspace_called,
-    )
+    files, outputs = FileDesk(host), OutputShelf(journal.folder / "output")
     connector, dialer = _connector(settings, stopping.ask)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
@@ -118,6 +116,15 @@ async def _serve(
             workspace=settings.workspace,
             workspace_called=settings.workspace_called,
             command_env=_command_env(settings, guard),
+            outputs=outputs,
+        )
+        asks = AskDesk(
+            {
+                **FileAsks(files, Transfers(session, journal.folder)).handlers,
+                **OutputAsks(outputs).handlers,
+            },
+            workspace=settings.workspace,
+            workspace_called=settings.workspace_called,
         )
         http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
 

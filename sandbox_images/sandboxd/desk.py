@@ -4,17 +4,18 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.host import ProcessHost
-from sandboxd.execcore.spec import ExecSpec, SpawnError, StopReason
+from sandboxd.execcore.outputlog import OutputShelf
+from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError, StopReason
 from sandboxd.files import FileDesk
-from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError
+from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError, key_of
 from sandboxd.redaction import NOTHING, Redactor
 from sandboxd.requests import Command, ExecRequest, InvalidRequestError, RestoreRequest, SaveRequest
-from sandboxd.results import Result, exec_result, failed_result, lost_result
+from sandboxd.results import Result, exec_result, failed_result, logged_result, lost_result
 
 MAX_RUNNING = 64
 MAX_FILE_REQUESTS = 16
@@ -41,6 +42,7 @@ class CommandDesk:
         shell: program that takes `-c COMMAND`.
         workspace_called: how requests name the workspace where it is not at that path; None: it is.
         command_env: base environment; a request adds to it.
+        outputs: the logs of commands that have one.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class CommandDesk:
         workspace: str,
         workspace_called: str | None = None,
         command_env: Mapping[str, str],
+        outputs: OutputShelf,
         shell: str | None = None,
         max_running: int = MAX_RUNNING,
     ) -> None:
@@ -65,6 +68,7 @@ class CommandDesk:
         self._workspace = workspace
         self._workspace_called = workspace_called
         self._env = command_env
+        self._outputs = outputs
         self._shell = shell or find_shell()
         self._slots = asyncio.Semaphore(max_running)
         self._file_slots = asyncio.Semaphore(MAX_FILE_REQUESTS)
@@ -182,7 +186,7 @@ class CommandDesk:
         if taken.cancelled or self._stopping:
             result = failed_result("killed", "The command was cancelled before it was started.")
         elif isinstance(request, ExecRequest):
-            result = await self._execute(request, taken)
+            result = await self._execute(command.id, request, taken)
         elif isinstance(request, SaveRequest | RestoreRequest):
             result = await self._archives.run(request)
         else:
@@ -190,8 +194,20 @@ class CommandDesk:
         self._record(command, result)
         return result
 
-    async def _execute(self, request: ExecRequest, taken: _Taken) -> Result:
-        spec = ExecSpec(
+    async def _execute(self, command_id: str, request: ExecRequest, taken: _Taken) -> Result:
+        if not request.is_logged:
+            outcome = await self._run(self._spec(request), taken)
+            return exec_result(outcome) if isinstance(outcome, Outcome) else outcome
+        name = key_of(command_id)
+        spec = replace(self._spec(request), head_bytes=0, tail_bytes=0, log=self._outputs.begin(name))
+        try:
+            outcome = await self._run(spec, taken)
+            return logged_result(outcome) if isinstance(outcome, Outcome) else outcome
+        finally:
+            self._outputs.end(name)
+
+    def _spec(self, request: ExecRequest) -> ExecSpec:
+        return ExecSpec(
             argv=(self._shell, "-c", request.command),
             cwd=request.cwd,
             env={**self._env, **request.env, **self._secrets},
@@ -199,11 +215,14 @@ class CommandDesk:
             grace_s=request.grace_s,
             redactor=self._redactor,
         )
+
+    async def _run(self, spec: ExecSpec, taken: _Taken) -> Outcome | Result:
+        """The outcome of a command, or the result of one that could not be started."""
         try:
             taken.execution = self._host.start(spec)
         except SpawnError as error:
             return failed_result(error.reason, str(error))
-        return exec_result(await self._host.run(taken.execution))
+        return await self._host.run(taken.execution)
 
     def _record(self, command: Command, result: Result) -> None:
         try:

@@ -24,6 +24,7 @@ Shape = Callable[[Fields, bytes], Fields]
 """What the result tells of the worker's fields and the bytes that it read."""
 
 _START_TO_END_S = 30.0
+_COPY_TO_END_S = 120.0
 _ANSWER_BYTES = MAX_READ_BYTES + 64 * 1024
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
 
@@ -62,6 +63,7 @@ class FileDesk:
         *,
         changes: bool = True,
         shape: Shape = lambda fields, _: fields,
+        fds: tuple[int, ...] = (),
     ) -> Result:
         """Does one request of `filework` and tells its result.
 
@@ -69,17 +71,19 @@ class FileDesk:
             header: its kind and fields.
             content: the bytes to write.
             changes: a worker that dies leaves it unknown what it did.
+            fds: descriptors that the worker gets, under the numbers that `header` names.
             shape: makes the result's fields of what the worker says, which may be a command's word.
         """
         spec = ExecSpec(
             argv=self._argv,
             cwd="/",
             env=_ENV,
-            start_to_end_s=_START_TO_END_S,
+            start_to_end_s=_COPY_TO_END_S if fds else _START_TO_END_S,
             grace_s=0.0,
             stdin=json.dumps(header).encode() + b"\n" + content,
             head_bytes=_ANSWER_BYTES,
             tail_bytes=0,
+            fds=fds,
         )
         try:
             execution = self._host.start(spec)
@@ -115,7 +119,7 @@ def _no_answer(outcome: Outcome, *, changes: bool) -> Result:
     reason = outcome.reason or "io"
     message = "The process that does file requests ended without an answer."
     if reason == "timeout":
-        message = f"The file request took longer than {_START_TO_END_S:.0f} s and was ended."
+        message = "The file request took too long and was ended."
     if changes:
         message += " Whether the file changed is unknown: look before you repeat it."
     return file_failure(outcome, ExecState.LOST if changes else ExecState.FAILED, reason, message)

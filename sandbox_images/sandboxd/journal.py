@@ -100,12 +100,12 @@ class CommandJournal:
 
     def find(self, command_id: str) -> Entry | None:
         """What is known of an id; None: it was never begun."""
-        return self._entries.get(_key(command_id))
+        return self._entries.get(key_of(command_id))
 
     def outcome(self, command_id: str) -> Result | None:
         """The recorded outcome of an ended command; None when it was evicted or its record cannot be read."""
         try:
-            record = json.loads((self._folder / f"{_key(command_id)}.end").read_bytes())
+            record = json.loads((self._folder / f"{key_of(command_id)}.end").read_bytes())
         except (OSError, ValueError):
             return None
         return record["result"]
@@ -117,7 +117,7 @@ class CommandJournal:
             AlreadyBegunError: the id is taken.
             JournalError: the record could not be written; nothing may be started.
         """
-        key = _key(command_id)
+        key = key_of(command_id)
         record = {"v": _SCHEMA_VERSION, "id": command_id, "digest": digest, "kind": kind, "boot": boot}
         path = self._folder / f"{key}.start"
         try:
@@ -141,7 +141,7 @@ class CommandJournal:
         Raises:
             JournalError: it could not be written; after a crash the command will read as `lost`.
         """
-        key = _key(command_id)
+        key = key_of(command_id)
         digest = self._entries[key].digest
         try:
             self._write_end(key, command_id, digest, result)
@@ -153,7 +153,7 @@ class CommandJournal:
 
     def told(self, command_id: str) -> None:
         """Notes that the control plane has the outcome: from now on it may be evicted."""
-        key = _key(command_id)
+        key = key_of(command_id)
         if key not in self._entries or self._entries[key].state is not EntryState.ENDED:
             return
         try:
@@ -251,7 +251,7 @@ class CommandJournal:
             os.close(fd)
 
 
-def _key(command_id: str) -> str:
+def key_of(command_id: str) -> str:
     """A file name for any id, also one with slashes or of any length."""
     return hashlib.sha256(command_id.encode()).hexdigest()[:40]
 

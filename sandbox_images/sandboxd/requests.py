@@ -29,13 +29,14 @@ class InvalidRequestError(ValueError):
 
 @dataclass(frozen=True)
 class ExecRequest:
-    """Run a shell command."""
+    """Run a shell command. `is_logged`: a log has its outputs apart, and the result none."""
 
     command: str
     cwd: str
     start_to_end_s: float
     grace_s: float
     env: Mapping[str, str]
+    is_logged: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,15 @@ class Fields:
             raise InvalidRequestError(f"{name} must be true or false.")
         return value
 
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; absent: an empty one."""
+        value = self._fields.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise InvalidRequestError(f"{name} must be a list of texts.")
+        return value
+
     def mode(self, name: str) -> int | None:
         """Permission bits: a number, or octal digits as text. Never setuid, setgid or sticky."""
         value = self._fields.get(name)
@@ -256,6 +266,7 @@ def _exec_request(fields: Fields) -> ExecRequest:
         start_to_end_s=fields.seconds("timeoutS", DEFAULT_TIMEOUT_S, 0.05, MAX_TIMEOUT_S),
         grace_s=fields.seconds("graceS", DEFAULT_GRACE_S, 0.0, MAX_GRACE_S),
         env=fields.env("env"),
+        is_logged=fields.flag("log"),
     )
 
 

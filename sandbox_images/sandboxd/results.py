@@ -25,6 +25,17 @@ def lost_result(reason: str, message: str) -> Result:
     return _instant(ExecState.LOST, reason, message)
 
 
+def answer_result(fields: dict[str, Any]) -> Result:
+    """The answer to an ask that was done without a process."""
+    return {**_instant(ExecState.EXITED, None, None), **fields}
+
+
+def logged_result(outcome: Outcome) -> Result:
+    """The result of an `exec` whose output a log has: it stands nowhere else."""
+    told = exec_result(outcome)
+    return {**told, "output": "", "headBytes": 0, "tailBytes": 0, "droppedBytes": told["rawBytes"]}
+
+
 def exec_result(outcome: Outcome) -> Result:
     """The result of an `exec`."""
     shown = shape_output(outcome.captured)
@@ -73,7 +84,7 @@ def _common(outcome: Outcome, reason: str | None, message: str | None) -> Result
     }
 
 
-def _instant(state: ExecState, reason: str, message: str) -> Result:
+def _instant(state: ExecState, reason: str | None, message: str | None) -> Result:
     return _since(datetime.now(UTC), state, reason, message)
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
+from nodus._files import FilesFlows
 from nodus._flow import Flow, Item, Stream, operation, stream
 from nodus._pages import LARGEST_PAGE, Pages, items_of
 from nodus._record import Record
-from nodus._resources import AsyncResource, Resource, ResourceFlows
+from nodus._resources import AsyncResource, Resource
 from nodus._transport import Call
 
+FOLLOW_SECONDS = 8
+"""For which one call waits for more output."""
+BEGIN_SECONDS = 0.3
 
-class SandboxesFlows(ResourceFlows):
+
+class SandboxesFlows(FilesFlows):
     """Sandboxes of one's own."""
 
     @operation
@@ -78,14 +84,38 @@ class SandboxesFlows(ResourceFlows):
 
     @operation
     def output(self, name: str, command: str) -> Flow[str]:
-        """All that an ended command has put out, standard output and error together.
+        """What a command has put out until now, standard output and error together: at most the last 10,000 lines.
 
         Raises:
-            OutputNotReadyError: it has not ended.
             OutputGoneError: its machine is gone.
         """
         reply = yield from self._send(Call("GET", self.path(name, "commands", command, "output")))
         return reply.content.decode("utf-8", "replace")
+
+    @stream
+    def follow_output(self, name: str, command: str, *, offset: int = 0) -> Stream[Record]:
+        """What a command puts out, from now to its end: pieces with ``stream`` (stdout, stderr), ``text``, ``offset``.
+
+        Args:
+            name: the sandbox.
+            command: its id.
+            offset: where to begin; a piece's ``offset`` is where the next one begins, so that it can be taken up again.
+
+        Raises:
+            OutputGoneError: its machine is gone.
+        """
+        path = self.path(name, "commands", command, "output")
+        while True:
+            query = {"offset": str(offset), "timeoutSeconds": str(FOLLOW_SECONDS)}
+            part = yield from self._record(Call("GET", path, query=query))
+            offset = max(offset, part.firstOffset)
+            for piece in part.pieces:
+                offset += len(piece.text)
+                yield Item(Record({"stream": piece.stream, "text": piece.text, "offset": offset}))
+            if part.ended:
+                return
+            if not part.pieces and not part.nextOffset:  # it may not have begun: then nothing was waited for
+                yield partial(self._transport.wire.sleep, BEGIN_SECONDS)
 
     @operation
     def cancel_command(self, name: str, command: str) -> Flow[Record]:

@@ -7,8 +7,8 @@ from typing import Any, TypedDict, Unpack
 
 from nodus._client import AsyncClient, Client, default_client
 from nodus._egress import Egress
+from nodus._files import FilesOfOne
 from nodus._flow import Blocking, Concurrent, Flow, operation, reading
-from nodus._handles import Handle
 from nodus._machines import SandboxesFlows
 from nodus._money import money
 from nodus._record import Record
@@ -16,7 +16,7 @@ from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of
 from nodus._variables import Env, SecretFields, variables_spec
 from nodus._waiting import waiting
-from nodus.errors import OutputGoneError, OutputNotReadyError
+from nodus.errors import OutputGoneError
 
 SIZES = {
     "Starter": {"cpu": "1", "memory": "2"},
@@ -45,7 +45,7 @@ class SandboxSettings(TypedDict, total=False):
     secrets: SecretFields | None
 
 
-class SandboxFlows(Handle):
+class SandboxFlows(FilesOfOne):
     """A handle to one sandbox."""
 
     @reading
@@ -116,7 +116,7 @@ class SandboxFlows(Handle):
         """What an ended command has put out; None where its machine has taken that along."""
         try:
             return (yield from SandboxesFlows.output(self._client.sandboxes, self.name, ended.metadata.name))
-        except (OutputGoneError, OutputNotReadyError):
+        except OutputGoneError:
             return None
 
     def _settled(self, phases: tuple[str, ...], timeout: float) -> Flow[Record]:

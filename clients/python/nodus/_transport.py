@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +33,7 @@ MAX_REDIRECTS = 3
 # Behind the gateway no answer is larger than 10 MiB; these bound what anything else may make this process hold.
 MOST_ANSWER_BYTES = 16 * 1024 * 1024
 MOST_DOWNLOAD_BYTES = 512 * 1024 * 1024
+_OF_CONTENTS = (DOWNLOAD_SECONDS, MOST_DOWNLOAD_BYTES)
 _PASSING_CODES = frozenset({429, 500, 502, 503, 504})
 _REQUEST_ID_HEADERS = ("x-request-id", "apigw-requestid", "x-amzn-requestid")
 JSON = "application/json"
@@ -58,6 +59,7 @@ class Call:
         repeatable: bool = False,
         key: str | None = None,
         accept: str = f"{JSON}, text/plain",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.method = method
         self.path = path
@@ -66,6 +68,7 @@ class Call:
         self.content_type = content_type
         self.repeatable = repeatable or method == "GET"
         self.accept = accept
+        self.headers = headers or {}
         self.key = os.urandom(16).hex() if key is None else key
 
 
@@ -162,8 +165,10 @@ class Transport:
             yield partial(self.wire.sleep, wait)
         raise AssertionError("the last try returns or raises")
 
-    def fetch(self, reply: Reply) -> Flow[bytes]:
+    def fetch(self, reply: Reply, progress: Callable[[int], None] | None = None) -> Flow[bytes]:
         """The content that a redirect points to, asked for without the key (it belongs to another host).
+
+        ``progress`` is called with each number of bytes that has come.
 
         Raises:
             NodusError: the address cannot be followed or does not answer with success.
@@ -175,7 +180,7 @@ class Transport:
             address = _joined(address, reply.headers.get("location", ""))
             if not address.startswith(schemes):
                 break
-            reply = yield from self._download(address)
+            reply = yield from self._moved(Request("GET", address, {}, None, *_OF_CONTENTS, progress))
             if reply.code < 300:
                 return reply.content
             if reply.code >= 400:
@@ -185,8 +190,29 @@ class Transport:
                 )
         raise UnexpectedAnswerError("the server's redirect leads nowhere")
 
-    def _download(self, address: str) -> Flow[Reply]:
-        request = Request("GET", address, {}, None, DOWNLOAD_SECONDS, MOST_DOWNLOAD_BYTES)
+    def store(
+        self,
+        address: str,
+        content: bytes,
+        headers: Mapping[str, str],
+        progress: Callable[[int], None] | None = None,
+    ) -> Flow[None]:
+        """Put a content to an address that the server has given, without the key.
+
+        Raises:
+            NodusError: the address cannot be used, or does not answer with success.
+        """
+        if self.settings.server.startswith("https://") and not address.startswith("https://"):
+            raise UnexpectedAnswerError("the server's address for an upload is not under TLS")
+        reply = yield from self._moved(Request("PUT", address, headers, content, *_OF_CONTENTS, progress))
+        if reply.code >= 300:
+            raise NodusError(
+                f"the content cannot be stored (HTTP {reply.code}); ask again for a new address",
+                reason="UploadRefused",
+            )
+
+    def _moved(self, request: Request) -> Flow[Reply]:
+        """The answer of the object store, which takes and gives the same content as often as it is asked."""
         for attempt in range(TRIES):
             last = attempt == TRIES - 1
             try:
@@ -207,14 +233,14 @@ class Transport:
         return until is None or self.wire.clock() + seconds < until
 
     def _once(self, call: Call, until: float | None) -> Flow[Reply]:
-        headers = {"Authorization": f"Bearer {self.settings.token}", "Accept": call.accept}
+        headers = {**call.headers, "Authorization": f"Bearer {self.settings.token}", "Accept": call.accept}
         if self.settings.org:
             headers["Nodus-Org"] = self.settings.org
         if call.method != "GET":
             headers["Idempotency-Key"] = call.key
         content = None
         if call.body is not None:
-            content = _encoded(call.body)
+            content = call.body if isinstance(call.body, bytes) else _encoded(call.body)
             headers["Content-Type"] = call.content_type
         url = self.settings.server + call.path
         if call.query:

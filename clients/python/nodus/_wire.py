@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5.0
 _HEADERS = {"User-Agent": f"nodus-python/{__version__}"}
+_PIECE_BYTES = 256 * 1024
 _IDLE_SECONDS = 4.0  # shorter than any server or load balancer keeps a connection
 
 
@@ -31,6 +32,8 @@ class Request(NamedTuple):
     content: bytes | None
     seconds: float
     most_bytes: int
+    progress: Callable[[int], None] | None = None
+    """Called with each number of bytes that has been sent or read of a large content."""
 
 
 class Answer(NamedTuple):
@@ -107,7 +110,7 @@ class BlockingWire:
                 request.method,
                 request.url,
                 headers=request.headers,
-                content=request.content,
+                content=_chunks(request),
                 timeout=_timeout(request),
             ) as response,
         ):
@@ -164,7 +167,7 @@ class ConcurrentWire:
                 request.method,
                 request.url,
                 headers=request.headers,
-                content=request.content,
+                content=_async_chunks(request),
                 timeout=_timeout(request),
             ) as response:
                 async for chunk in response.aiter_bytes():
@@ -193,6 +196,8 @@ class _Body:
 
         self._chunks.append(chunk)
         self._size += len(chunk)
+        if self._request.progress is not None and self._request.content is None:
+            self._request.progress(len(chunk))
         if self._size > self._request.most_bytes:
             raise UnexpectedAnswerError(
                 f"{_shown(self._request)} answers with more than {self._request.most_bytes} bytes; "
@@ -203,6 +208,34 @@ class _Body:
 
     def whole(self) -> bytes:
         return b"".join(self._chunks)
+
+
+def _chunks(request: Request) -> bytes | Iterator[bytes] | None:
+    """What is sent: at once, or piece by piece where somebody looks on."""
+    content, progress = request.content, request.progress
+    if content is None or progress is None:
+        return content
+
+    def pieces() -> Iterator[bytes]:
+        for start in range(0, len(content), _PIECE_BYTES):
+            piece = content[start : start + _PIECE_BYTES]
+            yield piece
+            progress(len(piece))
+
+    return pieces()
+
+
+def _async_chunks(request: Request) -> bytes | AsyncIterator[bytes] | None:
+    """Likewise, for those who await."""
+    pieces = _chunks(request)
+    if pieces is None or isinstance(pieces, bytes):
+        return pieces
+
+    async def awaited() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    return awaited()
 
 
 def _shown(request: Request) -> str:

@@ -22,7 +22,6 @@
         │   ├── AgentStoppedError     409 AgentStopped
         │   ├── AgentRunFinishedError 409 AgentRunFinished
         │   ├── AnswerNotReadyError   409 AnswerNotReady
-        │   ├── OutputNotReadyError   409 OutputNotReady
         │   ├── SandboxNotRunningError 409 SandboxNotRunning
         │   ├── MessageKeyConflictError 409 MessageKeyConflict
         │   └── IdempotencyKeyConflictError 409 IdempotencyKeyConflict
@@ -30,6 +29,7 @@
         │   ├── ExpiredError          410 Expired
         │   ├── OutputGoneError       410 OutputGone
         │   └── PayloadExpiredError   410 PayloadExpired
+        ├── PreconditionFailedError   412 PreconditionFailed
         ├── PayloadTooLargeError      413 PayloadTooLarge
         ├── UnsupportedMediaTypeError 415 UnsupportedMediaType
         ├── InvalidError              422 Invalid
@@ -255,12 +255,6 @@ class AnswerNotReadyError(ConflictError):
     default_reason = "AnswerNotReady"
 
 
-class OutputNotReadyError(ConflictError):
-    """The command has not ended."""
-
-    default_reason = "OutputNotReady"
-
-
 class SandboxNotRunningError(ConflictError):
     """The sandbox has no machine that runs, so it takes no command (NOD-438)."""
 
@@ -301,6 +295,12 @@ class PayloadExpiredError(GoneError):
     """The run's texts were kept for 30 days after its end and are gone (NOD-077)."""
 
     default_reason = "PayloadExpired"
+
+
+class PreconditionFailedError(ApiError):
+    """A file is not the version that was meant, or is there where none must be; nothing was changed."""
+
+    default_reason = "PreconditionFailed"
 
 
 class PayloadTooLargeError(ApiError):

@@ -4,6 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from nodus_core.access.door import Place
+from nodus_core.conversations.sandbox_output import LONGEST_WAIT_S
 from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.inference.offered_texts import texts
 from nodus_core.resources.document import bad
@@ -51,7 +52,7 @@ def _add_inference(gate: Gate) -> None:
 
 
 def _add_commands(gate: Gate) -> None:
-    commands, below = gate.service.commands, "/sandboxes/<name>/commands"
+    commands, outputs, below = gate.service.commands, gate.service.output, "/sandboxes/<name>/commands"
 
     @gate.behind("POST", below, MAY_WRITE, repeatable=always)
     def run(place: Place, call: Call, name: str) -> Response[Any]:
@@ -73,8 +74,12 @@ def _add_commands(gate: Gate) -> None:
 
     @gate.behind("GET", f"{below}/<command>/output", MAY_READ)
     def output(place: Place, call: Call, name: str, command: str) -> Response[Any]:
-        call.only()
-        return text_reply(commands.output(place, name, command))
+        call.only("offset", "timeoutSeconds")
+        offset, wait = call.number("offset"), call.number("timeoutSeconds")
+        if offset is None:
+            return text_reply(outputs.whole(place, name, command))
+        shown = outputs.part(place, name, command, offset, min(wait or 0, LONGEST_WAIT_S))
+        return reply({"apiVersion": API_VERSION, "kind": "SandboxCommandOutput", **shown})
 
     @gate.behind("POST", f"{below}/<command>/cancel", MAY_WRITE, repeatable=always)
     def cancel(place: Place, call: Call, name: str, command: str) -> Response[Any]:

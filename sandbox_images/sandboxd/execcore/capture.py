@@ -5,7 +5,9 @@ import asyncio
 import fcntl
 import os
 import termios
+from typing import Protocol
 
+from sandboxd.execcore.outputlog import OutputLog
 from sandboxd.execcore.spec import Captured
 from sandboxd.redaction import Stream
 
@@ -41,6 +43,28 @@ class HeadTail:
         return Captured(bytes(self._head), tail, self._raw_bytes)
 
 
+class Keeps(Protocol):
+    """What becomes of a stream's bytes."""
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes of the stream."""
+        ...
+
+
+class Logged:
+    """Counts a stream, and gives it to a log."""
+
+    def __init__(self, kept: HeadTail, log: OutputLog, stream: int) -> None:
+        self._kept = kept
+        self._log = log
+        self._stream = stream
+
+    def feed(self, data: bytes) -> None:
+        """As of `Keeps`."""
+        self._kept.feed(data)
+        self._log.feed(self._stream, data)
+
+
 class PipeReader:
     """Reads a non-blocking pipe in the event loop until its end, and owns the descriptor.
 
@@ -48,10 +72,10 @@ class PipeReader:
     holds the pipe neither blocks nor dies of SIGPIPE.
     """
 
-    def __init__(self, fd: int, kept: HeadTail, redacting: Stream) -> None:
+    def __init__(self, fd: int, kept: Keeps, redacting: Stream) -> None:
         self._fd = fd
         self._redacting = redacting
-        self._kept: HeadTail | None = kept
+        self._kept: Keeps | None = kept
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(fd, self._read_once)

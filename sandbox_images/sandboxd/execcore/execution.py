@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from sandboxd.execcore.capture import HeadTail, PipeReader
+from sandboxd.execcore.capture import HeadTail, Logged, PipeReader
 from sandboxd.execcore.census import ProcessEntry
 from sandboxd.execcore.oom import count_oom_kills, was_out_of_memory
 from sandboxd.execcore.reaper import Death
@@ -33,7 +33,7 @@ class Execution:
         self,
         spec: ExecSpec,
         tree: Tree,
-        output_fd: int,
+        output_fds: tuple[int, ...],
         death: asyncio.Future[Death],
         end_tree: EndTree,
     ) -> None:
@@ -42,7 +42,14 @@ class Execution:
         self._death = death
         self._end_tree = end_tree
         self._kept = HeadTail(spec.head_bytes, spec.tail_bytes)
-        self.reader = PipeReader(output_fd, self._kept, Stream(spec.redactor))
+        self.readers = tuple(
+            PipeReader(
+                fd,
+                self._kept if spec.log is None else Logged(self._kept, spec.log, stream),
+                Stream(spec.redactor),
+            )
+            for stream, fd in enumerate(output_fds, start=1)
+        )
         self._stop: asyncio.Future[StopReason] = asyncio.get_running_loop().create_future()
         self._oom_kills = count_oom_kills()
         self._started_at = datetime.now(UTC)
@@ -97,9 +104,7 @@ class Execution:
         )
 
     def _lost(self, reason: StopReason, message: str) -> Outcome:
-        self.reader.flush()
-        captured = self._kept.captured()
-        self.reader.freeze()
+        captured, output_open = self._frozen()
         return Outcome(
             state=ExecState.LOST,
             exit_code=None,
@@ -107,7 +112,7 @@ class Execution:
             reason=reason,
             message=message,
             captured=captured,
-            output_open=not self.reader.ended.done(),
+            output_open=output_open,
             usage=Usage(0.0, 0),
             started_at=self._started_at,
             ended_at=datetime.now(UTC),
@@ -115,13 +120,19 @@ class Execution:
         )
 
     async def _last_output(self) -> tuple[Captured, bool]:
-        self.reader.drain()
-        if not self.reader.ended.done():
-            await asyncio.wait({self.reader.ended}, timeout=_LINGER_S)
-        self.reader.flush()
+        for reader in self.readers:
+            reader.drain()
+        await asyncio.wait({reader.ended for reader in self.readers}, timeout=_LINGER_S)
+        return self._frozen()
+
+    def _frozen(self) -> tuple[Captured, bool]:
+        """What was kept, and whether a process still holds the output; nothing more is kept."""
+        for reader in self.readers:
+            reader.flush()
         captured = self._kept.captured()
-        self.reader.freeze()
-        return captured, not self.reader.ended.done()
+        for reader in self.readers:
+            reader.freeze()
+        return captured, not all(reader.ended.done() for reader in self.readers)
 
 
 def _split_status(status: int) -> tuple[int | None, int | None]:

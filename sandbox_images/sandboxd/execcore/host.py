@@ -56,7 +56,8 @@ class ProcessHost:
         """Lets go of pipes, the signal handler and the thread that starts commands; ends no process."""
         self._reaper.remove()
         self._spawner.close()
-        for reader in (*self._tails.values(), *(execution.reader for execution in self._running.values())):
+        running = (reader for execution in self._running.values() for reader in execution.readers)
+        for reader in (*self._tails.values(), *running):
             reader.close()
 
     def confine(self, lay: Callable[[], None]) -> None:
@@ -77,7 +78,7 @@ class ProcessHost:
         spawned = self._spawner.spawn(spec, mark, self._user, group)
         tree = Tree(spawned.pid, _start_of(spawned.pid, self._born), mark, group)
         death = self._reaper.watch(spawned.pid)
-        execution = Execution(spec, tree, spawned.output_fd, death, self._end_tree)
+        execution = Execution(spec, tree, spawned.output_fds, death, self._end_tree)
         if group is not None:
             self._groups[mark] = group
         self._running[mark] = execution
@@ -94,7 +95,8 @@ class ProcessHost:
             del self._running[mark]
             self._not_alone.discard(mark)
             self._groups.pop(mark, None)
-            self._keep_reading(mark, execution.reader)
+            for number, reader in enumerate(execution.readers):
+                self._keep_reading(f"{mark}.{number}", reader)
 
     async def end_everything(self, grace_s: float) -> list[ProcessEntry]:
         """Ends all processes below the daemon, also what ended commands left behind."""

@@ -4,10 +4,7 @@ import codecs
 from dataclasses import dataclass
 
 from sandboxd.execcore.spec import Captured
-
-# ESC and the C1 introducers drive terminals, NUL breaks stores; only line feed and tab stay as they are.
-_CONTROLS = (*range(0x20), 0x7F, *range(0x80, 0xA0))
-_VISIBLE = {code: f"\\x{code:02x}" for code in _CONTROLS if chr(code) not in "\n\t"}
+from sandboxd.execcore.visible import visible
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def shape_output(captured: Captured) -> ShapedOutput:
 
 def visible_text(data: bytes) -> str:
     """Decodes bytes; bad ones become U+FFFD, controls other than line feed and tab become `\\xNN`."""
-    return data.decode("utf-8", "replace").translate(_VISIBLE)
+    return visible(data.decode("utf-8", "replace"))
 
 
 def whole_characters(data: bytes) -> bytes:

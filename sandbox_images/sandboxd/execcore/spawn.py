@@ -16,40 +16,56 @@ _OOM_SCORE_ADJ = 500
 
 @dataclass(frozen=True)
 class Spawned:
-    """A running leader and the reading end of its output."""
+    """A running leader and the reading ends of its output: one for both, or one for each."""
 
     pid: int
-    output_fd: int
+    output_fds: tuple[int, ...]
 
 
 def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) -> Spawned:
     """Starts the command: own session, clean environment, no foreign descriptors, one pipe for both outputs.
 
-    One pipe, because with two the order between them is lost.
+    One pipe, because with two the order between them is lost; two where a log is to tell them apart.
 
     Raises:
         SpawnError: nothing was started.
     """
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(reading, False)
+    pipes = _pipes(1 if spec.log is None else 2)
     made = None
     try:
         made = _memory_file(spec.stdin) if isinstance(spec.stdin, bytes) else None
         given = subprocess.DEVNULL if spec.stdin is None or isinstance(spec.stdin, bytes) else spec.stdin
-        pid = _popen(spec, mark, user, group_mark, stdin=given if made is None else made, stdout=writing)
+        stdin = given if made is None else made
+        pid = _popen(spec, mark, user, group_mark, stdin=stdin, outputs=[writing for _, writing in pipes])
     except BaseException:
-        os.close(reading)
+        for reading, _ in pipes:
+            os.close(reading)
         raise
     finally:
-        os.close(writing)
+        for _, writing in pipes:
+            os.close(writing)
         if made is not None:
             os.close(made)
     _offer_to_oom_killer(pid)
-    return Spawned(pid, reading)
+    return Spawned(pid, tuple(reading for reading, _ in pipes))
+
+
+def _pipes(count: int) -> list[tuple[int, int]]:
+    made: list[tuple[int, int]] = []
+    try:
+        for _ in range(count):
+            made.append(os.pipe2(os.O_CLOEXEC))
+            os.set_blocking(made[-1][0], False)
+    except OSError:
+        for pipe in made:
+            os.close(pipe[0])
+            os.close(pipe[1])
+        raise
+    return made
 
 
 def _popen(
-    spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, *, stdin: int, stdout: int
+    spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, *, stdin: int, outputs: list[int]
 ) -> int:
     try:
         process = subprocess.Popen(  # noqa: S603 - running what the agent asks for is what the daemon is for
@@ -57,11 +73,12 @@ def _popen(
             cwd=spec.cwd,
             env={**spec.env, MARK_NAME: mark},
             stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.STDOUT,
+            stdout=outputs[0],
+            stderr=outputs[-1],
             start_new_session=True,
             umask=_COMMAND_UMASK,
             close_fds=True,
+            pass_fds=spec.fds,
             user=user.uid,
             group=user.gid,
             extra_groups=None if user.uid is None else [] if group_mark is None else [group_mark],

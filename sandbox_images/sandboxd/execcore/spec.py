@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from sandboxd.execcore.outputlog import OutputLog
 from sandboxd.redaction import NOTHING, Redactor
 
 MARK_NAME = "SANDBOXD_EXEC"
@@ -69,8 +70,10 @@ class ExecSpec:
         start_to_end_s: seconds until the tree is ended with `StopReason.TIMEOUT`; None: never.
         grace_s: seconds between the polite signal and force, at most `tree.MAX_GRACE_S`.
         stdin: bytes to read, or a descriptor that the caller keeps open; None: /dev/null.
+        fds: descriptors that it inherits under their own numbers.
         head_bytes, tail_bytes: how much output is kept of either end.
         redactor: what is taken out of the output before it is kept or counted.
+        log: gets the two outputs apart, by a pipe for each; None: they have one pipe, and so the order between them.
     """
 
     argv: tuple[str, ...]
@@ -79,9 +82,11 @@ class ExecSpec:
     start_to_end_s: float | None = None
     grace_s: float = 2.0
     stdin: bytes | int | None = None
+    fds: tuple[int, ...] = ()
     head_bytes: int = DEFAULT_KEEP_BYTES
     tail_bytes: int = DEFAULT_KEEP_BYTES
     redactor: Redactor = NOTHING
+    log: OutputLog | None = None
 
 
 @dataclass(frozen=True)

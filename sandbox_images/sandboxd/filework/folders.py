@@ -1,11 +1,12 @@
-"""Folders: what is in them, made."""
+"""Folders: what is in them, made, moved and removed."""
 
 import base64
 import contextlib
 import os
+import shutil
 import stat
 
-from sandboxd.filework.rules import RefusedError, etag, stat_or_none
+from sandboxd.filework.rules import RefusedError, check_version, etag, stat_or_none
 
 TYPES = {stat.S_IFREG: "File", stat.S_IFDIR: "Folder", stat.S_IFLNK: "Link"}
 MOST_TARGET = 1024
@@ -105,3 +106,47 @@ def remove_folders(made: list[str]) -> None:
     for folder in reversed(made):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
+
+
+def remove(request: dict) -> tuple[dict, bytes]:
+    """Removes a file, a link (and not what it leads to) or a folder, with what is in it where `recursive` says so.
+
+    `left` tells what could not be removed of a folder of which something is gone already.
+    """
+    path = request["path"].rstrip("/") or "/"
+    info = os.lstat(path)
+    check_version(request, path, info)
+    if not stat.S_ISDIR(info.st_mode):
+        os.unlink(path)
+        return {}, b""
+    if not request["recursive"]:
+        os.rmdir(path)
+        return {}, b""
+    failures: list[str] = []
+    shutil.rmtree(path, onerror=lambda _, at, error: failures.append(f"{at!r}: {error[1]}"))
+    return ({"left": failures[0]} if failures else {}), b""
+
+
+def move(request: dict) -> tuple[dict, bytes]:
+    """Gives a file, link or folder another name, in one step; a file that has it is replaced where that is said."""
+    path, to = request["path"].rstrip("/"), request["to"].rstrip("/")
+    info = os.lstat(path or "/")
+    check_version(request, path, info)
+    made = make_folders(os.path.dirname(to)) if request["createDirs"] else []
+    try:
+        there = lstat_or_none(to)
+        if there is not None and (not request["overwrite"] or stat.S_ISDIR(there.st_mode)):
+            raise RefusedError("exists", f"{to!r} is there already. Nothing was moved.")
+        os.rename(path, to)
+    except BaseException:
+        remove_folders(made)
+        raise
+    return ({"etag": etag(info)} if stat.S_ISREG(info.st_mode) else {}), b""
+
+
+def lstat_or_none(path: str) -> os.stat_result | None:
+    """What stands at a path itself; None when there is nothing."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None

@@ -16,20 +16,27 @@ def handle(request: dict, data: bytes) -> tuple[dict, bytes]:
         return {"refused": error.reason, "message": str(error)}, b""
     except OSError as error:
         reason = REASONS.get(error.errno or 0, "io")
-        return {"refused": reason, "message": f"{request['path']!r}: {error.strerror}."}, b""
+        at = error.filename if isinstance(error.filename, str) else request["path"]
+        return {"refused": reason, "message": f"{at!r}: {error.strerror}."}, b""
     return {"fields": fields}, read
 
 
 def _done(request: dict, data: bytes) -> tuple[dict, bytes]:
     match request["kind"]:
-        case "read_file":
+        case "read_file" | "read":
             return content.read_file(request)
-        case "write_file":
+        case "write_file" | "write":
             return content.write_file(request, data)
         case "mkdir":
             return folders.make_folder(request)
+        case "copy_out":
+            return content.copy_out(request)
         case "list":
             return folders.list_folder(request)
+        case "remove":
+            return folders.remove(request)
+        case "move":
+            return folders.move(request)
         case kind:
             raise RefusedError("invalid", f"There is no file request {kind!r}.")
 

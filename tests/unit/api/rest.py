@@ -43,6 +43,7 @@ class Reply:
     code: int
     headers: Mapping[str, str]
     text: str
+    raw: bytes = b""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -97,6 +98,7 @@ class Rest:
                 world.schedules,
                 world.ids,
                 bell=world.sandboxes,
+                transfers=world.transfers,
                 callers=callers,
                 images=images,
             )
@@ -150,8 +152,8 @@ class Rest:
         # As Lambda's runtime writes it, whose answers have 6 MB at most.
         assert len(json.dumps(answer)) <= LARGEST_RESPONSE, "Lambda drops this answer"
         body = answer["body"]
-        shown = base64.b64decode(body).decode() if answer.get("isBase64Encoded") else body
-        return Reply(answer["statusCode"], _headers(answer), shown)
+        raw = base64.b64decode(body) if answer.get("isBase64Encoded") else body.encode()
+        return Reply(answer["statusCode"], _headers(answer), raw.decode(errors="replace"), raw)
 
     def get(self, path: str, **more: Any) -> Reply:
         return self.call("GET", path, **more)

@@ -72,8 +72,10 @@ def test_a_cancel_ends_this_command_only(rest: Rest) -> None:
     name = run(rest, "forever").json["metadata"]["name"]
     rest.world.pass_time(1)
     assert state(rest, name)["state"] == "Running"
-    unread = rest.get(f"{COMMANDS}/{name}/output")
-    assert (unread.code, unread.json["reason"]) == (409, "OutputNotReady")
+    assert (rest.get(f"{COMMANDS}/{name}/output").code, rest.get(f"{COMMANDS}/{name}/output").text) == (
+        200,
+        "",
+    )
     assert rest.post(f"{COMMANDS}/{name}/cancel").code == 202
     rest.world.pass_time(1)
     assert state(rest, name)["state"] == "Cancelled"
@@ -146,3 +148,58 @@ def test_what_is_no_command_is_refused_and_nothing_is_stored(rest: Rest) -> None
     assert rest.get(f"{COMMANDS}/u-1").code == 404
     assert rest.get("sandboxes/none/commands").code == 404
     assert rest.get(COMMANDS, query={"continue": "bm8"}).code == 400
+
+
+@pytest.mark.req("NOD-433", "NOD-434")
+def test_output_is_read_behind_an_offset_with_its_streams_apart(rest: Rest) -> None:
+    name = run(rest, "pwd").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    part = rest.get(f"{COMMANDS}/{name}/output", query={"offset": "4", "timeoutSeconds": "8"}).json
+    assert part == {
+        "apiVersion": "nodus.dev/v1",
+        "kind": "SandboxCommandOutput",
+        "command": name,
+        "pieces": [{"stream": "stdout", "text": "in /workspace\n"}],
+        "firstOffset": 0,
+        "nextOffset": 18,
+        "ended": True,
+    }
+    running = run(rest, "forever", "k2").json["metadata"]["name"]
+    placed = rest.get(f"{COMMANDS}/{running}/output", query={"offset": "0"}).json
+    assert (placed["pieces"], placed["ended"]) == ([], False)
+    for query in ({"offset": "x"}, {"offset": "-1"}, {"nonsense": "1"}):
+        assert rest.get(f"{COMMANDS}/{name}/output", query=query).code == 400
+
+
+@pytest.mark.req("NOD-440")
+def test_output_stands_nowhere_but_in_its_machine(rest: Rest) -> None:
+    secret = "only the machine knows " * 50
+    name = run(rest, f"echo {secret}").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    read = rest.get(f"{COMMANDS}/{name}/output").text
+    assert read.startswith("echo only the machine")
+    (daemon,) = rest.world.sandboxes.daemons.values()
+    daemon.known.clear()  # others have put out too much since
+    lost = rest.get(f"{COMMANDS}/{name}/output")
+    assert (lost.code, lost.json["reason"]) == (410, "OutputGone")
+
+
+@pytest.mark.req("NOD-432", "NODQ-68")
+def test_a_silent_command_of_sixteen_minutes_completes(rest: Rest) -> None:
+    """Nothing takes it for lost, and its Sandbox for idle, however long it says nothing."""
+    name = run(rest, "forever", timeout="20m").json["metadata"]["name"]
+    rest.world.pass_time(16 * 60)
+    assert state(rest, name)["state"] == "Running"
+    (daemon,) = (each for each in rest.world.sandboxes.daemons.values() if each.alive)
+    daemon.known[name] = exited("done\n")
+    rest.world.pass_time(60)
+    shown = state(rest, name)
+    assert (shown["state"], shown["exitCode"]) == ("Exited", 0)
+    assert rest.get(f"{COMMANDS}/{name}/output").text == "done\n"
+
+
+def test_the_api_rings_for_a_command_itself(rest: Rest) -> None:
+    (daemon,) = rest.world.sandboxes.daemons.values()
+    rest.world.outside.sandboxes.attach(daemon.sandbox, "bell")
+    run(rest, "pwd")
+    assert rest.world.sandboxes.rings == ["bell"]

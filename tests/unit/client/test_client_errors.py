@@ -47,7 +47,7 @@ def test_the_picture_shows_the_tree() -> None:
         (409, "AgentStopped", errors.AgentStoppedError),
         (409, "AgentRunFinished", errors.AgentRunFinishedError),
         (409, "AnswerNotReady", errors.AnswerNotReadyError),
-        (409, "OutputNotReady", errors.OutputNotReadyError),
+        (412, "PreconditionFailed", errors.PreconditionFailedError),
         (409, "SandboxNotRunning", errors.SandboxNotRunningError),
         (410, "OutputGone", errors.OutputGoneError),
         (410, "PayloadExpired", errors.PayloadExpiredError),

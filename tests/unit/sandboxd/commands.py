@@ -11,6 +11,7 @@ import aiohttp
 from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.desk import CommandDesk
 from sandboxd.execcore.host import ProcessHost
+from sandboxd.execcore.outputlog import OutputShelf
 from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
 from sandboxd.files import FileDesk
 from sandboxd.journal import CommandJournal
@@ -61,7 +62,7 @@ async def command_desk(state: Path, workspace: Path, **more: Any) -> AsyncIterat
             boot="boot-1",
             workspace=str(workspace),
             command_env=ENV,
-            **more,
+            **{"outputs": OutputShelf(state / "output"), **more},
         )
         try:
             yield desk

@@ -12,6 +12,7 @@ from sandboxd.fileasks import FileAsks
 from sandboxd.files import FileDesk
 from sandboxd.requests import Fields, InvalidRequestError
 from sandboxd.results import Result, failed_result
+from sandboxd.transfers import Transfers
 
 from tests.unit.sandboxd.commands import on_desk, process_host
 from tests.unit.sandboxd.link_server import LinkServer
@@ -32,6 +33,11 @@ def answered(handlers: dict[str, Handler], *asks: Ask) -> list[Result]:
         return [await desk.submit(each) for each in asks]
 
     return asyncio.run(story())
+
+
+def nowhere() -> Transfers:
+    """No content is moved by these."""
+    return Transfers.__new__(Transfers)
 
 
 def counting() -> tuple[list[str], dict[str, Handler]]:
@@ -68,7 +74,7 @@ def test_what_is_no_ask_is_refused_and_a_fault_is_answered() -> None:
         raise RuntimeError("no")
 
     unknown, wrong, fault = answered(
-        {"broken": broken, "list": FileAsks(FileDesk.__new__(FileDesk)).handlers["list"]},
+        {"broken": broken, "list": FileAsks(FileDesk.__new__(FileDesk), nowhere()).handlers["list"]},
         ask(1, "nonsense", {}),
         ask(2, "list", {"path": 7}),
         ask(3, "broken", {}),
@@ -111,7 +117,7 @@ def test_asks_are_answered_over_the_link_through_losses_and_leave_no_record(tmp_
 def listed(folder: Path, **request: Any) -> Result:
     async def story() -> Result:
         async with process_host() as host:
-            desk = AskDesk(FileAsks(FileDesk(host)).handlers, workspace=str(folder))
+            desk = AskDesk(FileAsks(FileDesk(host), nowhere()).handlers, workspace=str(folder))
             return await desk.submit(ask(1, "list", {"path": ".", **request}))
 
     return asyncio.run(story())

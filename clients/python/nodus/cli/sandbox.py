@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from nodus._kinds import API_VERSION, ENVIRONMENT_IMAGE, SANDBOX
-from nodus._sandboxes import Sandbox
-from nodus.cli import completing, formats, printing, text
+from nodus.cli import completing, following, formats, printing, text
 from nodus.cli.picking import pick
+from nodus.cli.sandbox_files import files
 from nodus.cli.session import Command, Group, Session, pass_session
 
 sandbox_argument = click.argument("name", shell_complete=completing.names(SANDBOX))
@@ -16,7 +16,10 @@ HEADER = ["ID", "STATE", "EXIT", "STARTED", "COMMAND"]
 
 @click.group(cls=Group)
 def sandbox() -> None:
-    """Work in a sandbox: run commands, look at them, end them."""
+    """Work in a sandbox: run commands, look at them, end them; look at its files, fetch and save them."""
+
+
+sandbox.add_command(files)
 
 
 @sandbox.command(cls=Command)
@@ -37,26 +40,29 @@ def run(
 ) -> int:
     """Run a shell command in a running sandbox.
 
-    Its output is printed when it has ended, and its exit code is this command's.
+    Its output is shown as it comes, and its exit code is this command's. Interrupted, it goes on in the sandbox.
 
     \b
       nodus sandbox run dev -- python3 --version
       nodus sandbox run dev --timeout 10m -- 'pytest -q | tail -3'
       nodus sandbox run dev --detach -- ./long.sh
     """
-    line = " ".join(command)
+    sandboxes = session.client.sandboxes
+    placed = sandboxes.run(name, " ".join(command), working_dir=working_dir, timeout=timeout)
+    command_id = str(placed.metadata.name)
     if detach:
-        placed = session.client.sandboxes.run(name, line, working_dir=working_dir, timeout=timeout)
-        click.echo(placed.metadata.name)
+        click.echo(command_id)
         return 0
-    handle = Sandbox(name, client=session.client)
-    done = handle.run(line, working_dir=working_dir, timeout=timeout)
-    if done.output:
-        printing.whole(done.output)
-    if done.state != "Exited":
-        click.echo(f"sandbox/{text.line(name)} command {done.name} {done.state}", err=True)
-    code = done.get("exitCode")
-    return code if isinstance(code, int) else 1
+    try:
+        following.show(session, name, command_id)
+    except KeyboardInterrupt:
+        click.echo(
+            f"{text.line(command_id)} goes on; nodus sandbox output {text.line(name)} {text.line(command_id)} -f"
+            " follows it",
+            err=True,
+        )
+        raise
+    return following.end_of(session, name, command_id)
 
 
 @sandbox.command(cls=Command)
@@ -78,9 +84,16 @@ def commands(session: Session, name: str, output: formats.Format) -> None:
 @sandbox.command(cls=Command)
 @sandbox_argument
 @click.argument("command")
+@click.option("-f", "--follow", is_flag=True, help="Show what comes, standard error apart, until it ends.")
 @pass_session
-def output(session: Session, name: str, command: str) -> None:
-    """Print what an ended command has put out."""
+def output(session: Session, name: str, command: str, *, follow: bool) -> None:
+    """Print what a command has put out until now: at most its last 10,000 lines.
+
+    It is there as long as the machine in which the command ran.
+    """
+    if follow:
+        following.show(session, name, command)
+        return
     found = session.client.sandboxes.output(name, command)
     if found:
         printing.whole(found)

@@ -29,6 +29,7 @@ from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Bell, Clock, Ids, NoCrash, Schedules
+from nodus_core.journal.transfers import Transfers
 from nodus_core.journal.vault import Vault
 from nodus_core.sandboxes.link import Link
 
@@ -67,6 +68,13 @@ class Core:
         from nodus_core.aws.s3_payloads import S3Payloads
 
         return S3Payloads(s3(), self.environment["NODUS_PAYLOADS"])
+
+    @cached_property
+    def transfers(self) -> Transfers:
+        from nodus_core.aws.clients import s3
+        from nodus_core.aws.s3_transfers import S3Transfers
+
+        return S3Transfers(s3(), self.environment["NODUS_PAYLOADS"])
 
     @cached_property
     def vault(self) -> Vault:

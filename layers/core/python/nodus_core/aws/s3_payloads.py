@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, TypeVar
 from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
+from nodus_core.aws.s3_transfers import PREFIX
 from nodus_core.journal.payloads import PRESIGNED_S, Scope
 from nodus_core.kernel.errors import CorruptRow, StoreUnavailable
 from nodus_core.kernel.text import INLINE_LIMIT, Inline, Stored, Text, cut, is_bare
@@ -90,7 +91,10 @@ class S3Payloads:
             )
 
     def delete_scope(self, scope: Scope) -> None:
-        prefix = f"{scope.org}/{scope.id}/"
+        for prefix in (f"{scope.org}/{scope.id}/", f"{PREFIX}{scope.org}/{scope.id}/"):
+            self._delete_below(prefix)
+
+    def _delete_below(self, prefix: str) -> None:
         with translated(f"deleting payloads below {prefix}", StoreUnavailable):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
             for page in pages:

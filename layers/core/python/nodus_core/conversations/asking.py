@@ -19,10 +19,10 @@ from nodus_core.kernel.objects import SANDBOX
 from nodus_core.kernel.sandboxes import Ask, Sandbox
 from nodus_core.kernel.states import SandboxState
 
-WAIT_S = 10.0
+WAIT_S = 10
 """Seconds for which an answer is waited for, where a question says nothing else."""
 
-MOST_WAIT_S = 24.0
+MOST_WAIT_S = 24
 """API Gateway ends a call after 30 s."""
 
 FIRST_INTERVAL_S = 0.02

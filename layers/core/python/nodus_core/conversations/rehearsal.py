@@ -84,6 +84,27 @@ class RehearsedVault:
         """Nothing is removed."""
 
 
+class RehearsedTransfers:
+    """Contents on their way: no call that moves any is rehearsed."""
+
+    def address_to_put(self, scope: Scope, name: str, size: int) -> str:
+        """Nothing can be put there."""
+        raise NotImplementedError("a rehearsal moves no content")
+
+    def address_to_get(self, scope: Scope, name: str) -> str:
+        """Nothing is there."""
+        return self.address_to_put(scope, name, 0)
+
+    def put(self, scope: Scope, name: str, content: bytes) -> None:
+        """Nothing is kept."""
+
+    def size(self, scope: Scope, name: str) -> int | None:
+        return None
+
+    def remove(self, scope: Scope, name: str) -> None:
+        """Nothing is removed."""
+
+
 class RehearsedStarts:
     """Executions, schedules and bells: nothing is started, no kick is asked for, nobody hears."""
 
@@ -106,6 +127,7 @@ class Rehearsal:
     vault: RehearsedVault
     schedules: RehearsedStarts
     bell: RehearsedStarts
+    transfers: RehearsedTransfers
 
     @classmethod
     def of(cls, shelf: Shelf, ids: Ids) -> "Rehearsal":
@@ -113,4 +135,11 @@ class Rehearsal:
         journal = Journal(RehearsedStore(shelf.journal.store), ids)
         rehearsed = Shelf(journal, RehearsedPayloads(shelf.payloads), shelf.clock, shelf.allowed)
         starts = RehearsedStarts()
-        return cls(rehearsed, Kicks(journal, starts, shelf.clock), RehearsedVault(), starts, starts)
+        return cls(
+            rehearsed,
+            Kicks(journal, starts, shelf.clock),
+            RehearsedVault(),
+            starts,
+            starts,
+            RehearsedTransfers(),
+        )

@@ -28,14 +28,14 @@ from nodus_core.journal.receipts import binds
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import SANDBOX, Receipt
-from nodus_core.kernel.sandboxes import Command
+from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import OPEN_COMMANDS, CommandState
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.durations import duration
 from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.sandbox_command import SandboxCommand
-from nodus_core.sandboxes.outcome import output_of, word_of
-from nodus_core.sandboxes.tools import DEFAULT_TIMEOUT_S, Order, exec_order
+from nodus_core.sandboxes.outcome import word_of
+from nodus_core.sandboxes.tools import DEFAULT_TIMEOUT_S, Order, persons_order
 
 KIND = "SandboxCommand"
 
@@ -98,10 +98,10 @@ class SandboxCommands:
                 return PageOf(found, token(f"{ordinal} "))
         return PageOf(found, None)
 
-    def output(self, place: Place, name: str, command: str) -> str:
-        """All that an ended command has put out, as far as its sandbox keeps it (docs/limits.md).
+    def of_its_machine(self, place: Place, name: str, command: str) -> tuple[Command, Sandbox]:
+        """A command, and the machine that it ran in, which runs still.
 
-        Raises `Refusal`: `OutputNotReady` while it runs, `OutputGone` when its machine is gone (NOD-440).
+        Raises `Refusal` `OutputGone` when that machine is gone, and what it had put out with it (NOD-440).
         """
         seen = self._machines.find(place, name)
         row = self._find(seen, command)
@@ -110,12 +110,7 @@ class SandboxCommands:
                 f"command {command} ran in a machine of Sandbox {name!r} that is gone, and its output with it"
             )
             raise Refusal("OutputGone", message, kind=SANDBOX, name=name)
-        if row.state is not CommandState.DONE or row.result is None:
-            message = f"command {command} of Sandbox {name!r} has not ended; ask again when it has"
-            raise Refusal("OutputNotReady", message, kind=SANDBOX, name=name)
-        if row.told is not None:
-            return self.shelf.payloads.get(seen.scope, row.told)
-        return output_of(self.shelf.payloads.get(seen.scope, row.result))
+        return row, self._machines.running(seen)
 
     def cancel(self, place: Place, name: str, command: str) -> tuple[Shown, bool]:
         """Ends a command, and neither the sandbox nor another command (NOD-436); whether it had ended already."""
@@ -144,7 +139,7 @@ class SandboxCommands:
         machine = self._machines.settings(seen)
         timeout = duration(asked.timeout) if asked.timeout else None
         seconds = int(timeout.total_seconds()) if timeout else DEFAULT_TIMEOUT_S
-        return exec_order(asked.command, asked.working_dir or machine.working_dir, seconds, machine.env)
+        return persons_order(asked.command, asked.working_dir or machine.working_dir, seconds, machine.env)
 
     def _place(self, seen: Seen, command: Command, receipt: Receipt) -> None:
         """Gives the command to the machine. Raises `ConditionFailed`."""

@@ -1,6 +1,6 @@
 """Kubernetes discovery: which groups, versions and kinds there are, so that kubectl works unmodified."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from nodus_core.documents.operations import ONE, Operation, operations
@@ -12,7 +12,7 @@ VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 """What can be done to objects; those that callers do not make they neither delete."""
 MAKING = frozenset({"create", "delete"})
 
-_DONE = {"GET": "get", "POST": "create"}
+_DONE = {"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
 """Kubernetes' word for what a method does with something below an object."""
 
 _GROUP_VERSION = {"groupVersion": API_VERSION, "version": VERSION}
@@ -39,7 +39,7 @@ def resources(kinds: Iterable[Kind] = KINDS) -> Document:
     calls = list(operations())
     for kind in kinds:
         listed.append(_resource(kind))
-        listed += [_subresource(kind, *each) for each in sorted(_below(kind, calls))]
+        listed += [_subresource(kind, *each) for each in sorted(_below(kind, calls).items())]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -79,19 +79,21 @@ def _resource(kind: Kind) -> Document:
     }
 
 
-def _below(kind: Kind, calls: Iterable[Operation]) -> Iterator[tuple[str, str]]:
+def _below(kind: Kind, calls: Iterable[Operation]) -> dict[str, list[str]]:
     """What stands below a kind's objects, and what can be done with it."""
+    found: dict[str, list[str]] = {}
     for call in calls:
         below = call.path.partition(f"{ONE}/")[2]
         if call.kind == kind.name and below:
-            yield below, _DONE[call.method]
+            found.setdefault(below, []).append(_DONE[call.method])
+    return found
 
 
-def _subresource(kind: Kind, name: str, verb: str) -> Document:
+def _subresource(kind: Kind, name: str, verbs: list[str]) -> Document:
     return {
         "name": f"{kind.plural}/{name}",
         "singularName": "",
         "namespaced": kind.namespaced,
         "kind": kind.name,
-        "verbs": [verb],
+        "verbs": sorted(verbs),
     }

@@ -8,7 +8,7 @@ from nodus_core.documents.schemas import name_of
 from nodus_core.documents.shared import IMAGE_CHOICES, INFERENCE, LOGIN_ANSWER, STATUS, Schema
 from nodus_core.resources.fields import LONGEST_LABEL, LONGEST_NAME
 from nodus_core.resources.kinds import API_VERSION, BY_NAME, KINDS, Kind
-from nodus_core.resources.media_types import APPLY, JSON, MERGE, TEXT
+from nodus_core.resources.media_types import APPLY, BYTES, JSON, MERGE, TEXT
 
 BASE = f"/apis/{API_VERSION}"
 
@@ -79,6 +79,31 @@ LISTED = Parameter(
     {"type": "boolean"},
 )
 MODEL = Parameter("model", "query", "Id or alias of a model of the catalogue; left out: the first one.")
+OFFSET = Parameter(
+    "offset",
+    "query",
+    "Tell what stands behind so many characters of the output, its streams apart.",
+    {"type": "integer", "minimum": 0},
+)
+WAIT = Parameter(
+    "timeoutSeconds",
+    "query",
+    "With offset: how long to wait where there is nothing yet, at most 8.",
+    {"type": "integer", "minimum": 0},
+)
+MODE = Parameter("mode", "query", "Permission bits in octal digits; left out: the file's own, or 0644.")
+PARENTS = Parameter("parents", "query", "Make the folders above it.", {"type": "boolean"})
+RECURSIVE = Parameter("recursive", "query", "A folder goes with what is in it.", {"type": "boolean"})
+UPLOAD = Parameter("upload", "query", "Id of the upload that is its content; without a body then.")
+RANGE = Parameter("Range", "header", "One part of the file, as bytes=FIRST-LAST.")
+MATCH = Parameter("If-Match", "header", "The versions (ETag) that are meant, or *: another one is 412.")
+NONE_MATCH = Parameter("If-None-Match", "header", "*: there must be no such file.")
+OTHER_THAN = Parameter("If-None-Match", "header", "Versions that need not be sent again.")
+ASK_KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "The same key again makes the same change once, as long as the machine lives.",
+)
 LIMIT = Parameter(
     "limit", "query", "How many at most (100 if left out).", {"type": "integer", "minimum": 1, "maximum": 500}
 )
@@ -144,6 +169,7 @@ def operations() -> Iterator[Operation]:
     yield from below_runs()
     yield from below_sandboxes()
     yield from of_images()
+    yield from files_of_sandboxes()
     yield log_in()
 
 
@@ -242,12 +268,9 @@ def below_sandboxes() -> Iterator[Operation]:
     yield paths.call("GET", below, "connect", "List a sandbox's commands", page, (LIMIT, CONTINUE))
     one, shown_one = (COMMAND,), {200: Answer("The command.", view)}
     yield paths.call("GET", f"{below}/{{command}}", "connect", "Read a command", shown_one, one)
-    output = {200: Answer("All that it has put out.", None, TEXT)}
-    yield paths.call("GET", f"{below}/{{command}}/output", "connect", "Read a command's output", output, one)
-    files = {200: Answer("A page of a folder.", name_of("SandboxFileList"))}
-    yield paths.call(
-        "GET", f"{ONE}/files", "connect", "Read a sandbox's files", files, (PATH, LISTED, LIMIT, CONTINUE)
-    )
+    output = {200: Answer("What it has put out; with offset a SandboxCommandOutput.", None, TEXT)}
+    how = (COMMAND, OFFSET, WAIT)
+    yield paths.call("GET", f"{below}/{{command}}/output", "connect", "Read a command's output", output, how)
     told = {200: Answer("A model, its rates, and texts to use it by.", INFERENCE)}
     yield paths.call(
         "GET", f"{ONE}/inference", "connect", "Read how code in a sandbox uses a model", told, (MODEL,)
@@ -273,6 +296,38 @@ def of_images() -> Iterator[Operation]:
         parameters=(PROJECT, ORGANIZATION),
         answers={200: Answer("The images.", IMAGE_CHOICES), **dict.fromkeys(refused, _REFUSAL)},
     )
+
+
+def files_of_sandboxes() -> Iterator[Operation]:
+    """The files of a running Sandbox."""
+    paths, files, file = _Paths(BY_NAME["Sandbox"]), f"{ONE}/files", name_of("SandboxFile")
+    read = {
+        200: Answer("The bytes of a file; with list=true a SandboxFileList.", None, BYTES),
+        206: Answer("The part that Range asks for.", None, BYTES),
+        304: Answer("The version is one of If-None-Match."),
+        307: Answer("It is large: read it at Location, without the credential."),
+        416: Answer("The file ends before the part."),
+    }
+    looked = (PATH, LISTED, LIMIT, CONTINUE, RANGE, MATCH, OTHER_THAN)
+    yield paths.call("GET", files, "connect", "Read a file of a sandbox, or list a folder", read, looked)
+    saved = {200: Answer("It was replaced.", file), 201: Answer("It is new.", file)}
+    how = (PATH, MODE, PARENTS, UPLOAD, MATCH, NONE_MATCH, ASK_KEY)
+    yield paths.call(
+        "PUT", files, "connect", "Save a file of a sandbox", saved, how, {BYTES: name_of("FileContent")}
+    )
+    gone = {200: Answer("It is gone.", name_of("SandboxFileRemoval"))}
+    how = (PATH, RECURSIVE, MATCH, ASK_KEY)
+    yield paths.call("DELETE", files, "connect", "Remove a file or folder of a sandbox", gone, how)
+    uploads, moves = {JSON: name_of("FileUpload")}, {JSON: name_of("FileMove")}
+    announced = {201: Answer("Where the content is to be put.", name_of("SandboxFileUpload"))}
+    yield paths.call("POST", f"{files}/uploads", "connect", "Announce a large file", announced, (), uploads)
+    moved = {200: Answer("It is moved.", file)}
+    yield paths.call(
+        "POST", f"{files}/moves", "connect", "Move a file or folder", moved, (MATCH, ASK_KEY), moves
+    )
+    made = {200: Answer("It is there.", name_of("SandboxFolder"))}
+    folder = {JSON: name_of("NewFolder")}
+    yield paths.call("POST", f"{files}/folders", "connect", "Make a folder", made, (), folder)
 
 
 @dataclass(frozen=True)
@@ -329,6 +384,7 @@ class _Paths:
 def _refused(method: str, tail: str) -> tuple[int, ...]:
     """The codes of refusals that a call may get; docs/errors.md says for what."""
     body = _OF_BODIES if method in ("POST", "PUT", "PATCH") else ()
+    other = (412,) if "/files" in tail else ()
     stale = (409,) if method != "GET" or tail.endswith(("/answer", "/output", "/files")) else ()
     gone = (410,) if method == "GET" else ()
-    return (400, 401, 403, 404, *stale, *gone, *body, *_ALWAYS)
+    return (400, 401, 403, 404, *stale, *gone, *other, *body, *_ALWAYS)

@@ -16,6 +16,7 @@ from nodus_core.resources.login import Login
 from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import Stated
 from nodus_core.resources.sandbox_command import SandboxCommand
+from nodus_core.resources.sandbox_file import FileMove, FileUpload, NewFolder
 
 Schema = dict[str, Any]
 
@@ -95,7 +96,7 @@ def all_schemas() -> dict[str, Schema]:
     found = dict(SHARED)
     for kind in KINDS:
         of_kind(kind, found)
-    for model in (Login, Message, SandboxCommand, Stated):
+    for model in (Login, Message, SandboxCommand, FileMove, FileUpload, NewFolder, Stated):
         of_model(model, found)
     return dict(sorted(found.items()))
 

@@ -18,6 +18,11 @@ COMMANDS = f"{PREFIX}.SandboxCommandList"
 FILES = f"{PREFIX}.SandboxFileList"
 IMAGE_CHOICES = f"{PREFIX}.ImageChoiceList"
 INFERENCE = f"{PREFIX}.SandboxInference"
+FILE = f"{PREFIX}.SandboxFile"
+FILE_CONTENT = f"{PREFIX}.FileContent"
+FILE_REMOVAL = f"{PREFIX}.SandboxFileRemoval"
+FILE_UPLOAD = f"{PREFIX}.SandboxFileUpload"
+FOLDER = f"{PREFIX}.SandboxFolder"
 LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
@@ -253,6 +258,41 @@ SHARED: dict[str, Schema] = {
             "items": {"type": "array", "items": {"$ref": COMMAND}, "description": "The commands."},
         },
         "items",
+    ),
+    FILE_CONTENT: text("The bytes of a file.", format="binary"),
+    FILE: _fields(
+        "A file that was saved or moved.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxFile"),
+            "path": text("Its path."),
+            "size": whole("Bytes."),
+            "etag": text("Its version."),
+        },
+        "path",
+    ),
+    FILE_REMOVAL: _fields(
+        "What was removed.",
+        {**_versioned("nodus.dev/v1", "SandboxFileRemoval"), "path": text("Its path.")},
+        "path",
+    ),
+    FILE_UPLOAD: _fields(
+        "Where a content is to be put, within 15 minutes.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxFileUpload"),
+            "id": text("What to save the file with (upload)."),
+            "method": text("How to send it.", enum=["PUT"]),
+            "url": text("Where to; without the credential."),
+            "headers": _texts("What to send with it."),
+        },
+        "id",
+        "method",
+        "url",
+        "headers",
+    ),
+    FOLDER: _fields(
+        "A folder that is there.",
+        {**_versioned("nodus.dev/v1", "SandboxFolder"), "path": text("Its path.")},
+        "path",
     ),
     FILES: _fields(
         "A page of a folder in a sandbox, by name.",

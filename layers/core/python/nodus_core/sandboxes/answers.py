@@ -16,6 +16,9 @@ Version = Annotated[str, Field(pattern=r"^[0-9a-f-]{1,60}$")]
 _REASONS: dict[str, Reason] = {
     "not_found": "NotFound",
     "not_a_directory": "NotFound",
+    "changed": "PreconditionFailed",
+    "too_large": "PayloadTooLarge",
+    "wrong_content": "BadRequest",
     "denied": "Forbidden",
     "invalid": "BadRequest",
     **dict.fromkeys(
@@ -26,14 +29,16 @@ _REASONS: dict[str, Reason] = {
 """Of answers that say that nothing was done; any other word is trouble of the sandbox that may pass."""
 
 
-class _Said(BaseModel):
+class Said(BaseModel):
+    """What every answer is: its fields are taken as they are, and others are left alone."""
+
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-T = TypeVar("T", bound=_Said)
+T = TypeVar("T", bound=Said)
 
 
-class Entry(_Said):
+class Entry(Said):
     """One entry of a folder; `named`: its name is text, by which it can be asked for."""
 
     name: str = Field(max_length=1024)
@@ -46,7 +51,7 @@ class Entry(_Said):
     etag: Version | None = None
 
 
-class ListedFolder(_Said):
+class ListedFolder(Said):
     """A page of a folder, or the one entry that a file is."""
 
     folder: bool
@@ -54,7 +59,60 @@ class ListedFolder(_Said):
     next: str | None = Field(default=None, max_length=2000)
 
 
-def done(name: str, path: str, answer: dict[str, Any]) -> dict[str, Any]:
+class ReadFile(Said):
+    """A part of a file: `content` is base64, `more` says that the file goes on behind it."""
+
+    size: Size
+    more: bool
+    etag: Version
+    content: str = Field(max_length=200_000)
+
+
+class WrittenFile(Said):
+    """A file that was written."""
+
+    size: Size
+    etag: Version
+    created: bool
+
+
+class SentFile(Said):
+    """A file that was sent to the store."""
+
+    size: Size
+    etag: Version
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class MovedFile(Said):
+    """What was moved; folders have no version."""
+
+    etag: Version | None = None
+
+
+class Removed(Said):
+    """What was removed; `left` says why something is left of a folder."""
+
+    left: str | None = Field(default=None, max_length=10_000)
+
+
+class Piece(Said):
+    """A part of one stream of a command's output."""
+
+    stream: Literal["stdout", "stderr"]
+    text: str = Field(max_length=300_000)
+
+
+class PutOut(Said):
+    """Output of a command behind an offset: `first` is the first offset that is held, `next` where to go on."""
+
+    pieces: list[Piece] = Field(max_length=100_000)
+    first: Size
+    next: Size
+    ended: bool
+
+
+def done(name: str, answer: dict[str, Any]) -> dict[str, Any]:
     """The answer, which says that it was done. Raises `Refusal` for one that says anything else."""
     if answer.get("state") == "exited":
         return answer
@@ -63,7 +121,7 @@ def done(name: str, path: str, answer: dict[str, Any]) -> dict[str, Any]:
     if answer.get("state") == "failed":
         reason = _REASONS.get(str(answer.get("reason")), "ServiceUnavailable")
         raise Refusal(reason, message, kind=SANDBOX, name=name)
-    raise Refusal("ServiceUnavailable", f"{path[:200]!r}: {message}", kind=SANDBOX, name=name)
+    raise Refusal("ServiceUnavailable", f"what became of it is not known: {message}", kind=SANDBOX, name=name)
 
 
 def read_as(model: type[T], answer: dict[str, Any]) -> T:

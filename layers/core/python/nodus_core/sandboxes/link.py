@@ -16,12 +16,12 @@ from nodus_core.journal.ports import Clock
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.journal.vault import Vault
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, Refusal
-from nodus_core.kernel.ids import ask_place, digest, is_persons_command
+from nodus_core.kernel.ids import ask_place, digest
 from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox, Used
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES, answer_size
-from nodus_core.sandboxes.outcome import figures, outcome, output_of
+from nodus_core.sandboxes.outcome import figures, outcome
 from nodus_core.sandboxes.secret_values import NotHandedOver, SecretValues
 
 MOST_ANSWER_BYTES = 256 * 1024
@@ -288,7 +288,7 @@ class Link:
         row = self.journal.command(sandbox.id, command)
         if row is None or row.boot != boot or row.state not in (CommandState.CLAIMED, CommandState.DONE):
             raise _not_its_own(sandbox, command)
-        text = output_of(result) if is_persons_command(command) else outcome(row.kind, result).text
+        text = outcome(row.kind, result).text
         told = self.payloads.put(self._scope(sandbox), text, head=False) if isinstance(text, str) else text
         return Inline(figures(result)), told
 

@@ -111,11 +111,6 @@ def outcome(kind: str, result: str) -> Outcome:
             return Outcome(TaskState.COMPLETED, f"Done. {_number(values, 'size') or 0} bytes.")
 
 
-def output_of(result: str) -> str:
-    """What a command has put out, from the daemon's JSON, with nothing of ours."""
-    return _text(_fields(result), "output") or ""
-
-
 def word_of(result: str) -> tuple[str, int | None]:
     """How a command of a person ended, in a word, and its exit code."""
     values = _fields(result)

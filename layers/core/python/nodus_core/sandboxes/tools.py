@@ -94,6 +94,12 @@ def exec_order(command: str, cwd: str, timeout_s: int, env: dict[str, str]) -> O
     )
 
 
+def persons_order(command: str, cwd: str, timeout_s: int, env: dict[str, str]) -> Order:
+    """A person's shell command: the daemon keeps its output, both streams apart, and the result has none of it."""
+    order = exec_order(command, cwd, timeout_s, env)
+    return Order(order.kind, {**order.request, "log": True})
+
+
 def plan(tool: str, arguments: str, working_dir: str, env: dict[str, str]) -> Order | Misuse:
     """The command of a model's call, or why there is none. `arguments` should be the text of a JSON object."""
     spec = _SPECS.get(tool)

@@ -53,6 +53,7 @@ class ScriptedSandboxes:
         self.effects: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.answers: Answers = lambda kind, request: failed("invalid")
+        self.output = _output
         self.rings: list[str] = []
         self.link: Link | None = None
         self.isolated = True
@@ -122,7 +123,9 @@ class ScriptedSandboxes:
         for ask in pulled.asks:
             question = json.loads(ask.request)
             self.asked.append((daemon.sandbox, ask.kind, question))
-            answer = self.answers(ask.kind, question)
+            answer = (
+                self.output(daemon, question) if ask.kind == "output" else self.answers(ask.kind, question)
+            )
             if daemon.alive and answer is not None:
                 self.link.answered(sandbox, ask.id, json.dumps(answer))
         for command, request in pulled.commands:
@@ -157,6 +160,18 @@ def saved(content: bytes) -> dict[str, Any]:
     """What a daemon says of a folder that it has saved."""
     figures = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     return {"state": "exited", "entries": content.count(b"\n"), "frozen": True, **figures}
+
+
+def _output(daemon: Daemon, question: dict[str, Any]) -> dict[str, Any]:
+    """The output of a command, as a daemon tells it."""
+    result = daemon.known.get(question["command"])
+    if result is None:
+        return failed("not_found")
+    text = str(result.get("output", ""))[question["after"] : question["after"] + 50_000]
+    behind = question["after"] + len(text)
+    ended = result is not RUNNING and behind >= len(str(result.get("output", "")))
+    pieces = [{"stream": "stdout", "text": text}] if text else []
+    return {"state": "exited", "pieces": pieces, "first": 0, "next": behind, "ended": ended}
 
 
 def exited(output: str = "", code: int = 0) -> dict[str, Any]:

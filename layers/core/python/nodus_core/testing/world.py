@@ -43,6 +43,7 @@ from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.crash import Crash
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
+from nodus_core.testing.memory_transfers import MemoryTransfers
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, ScriptedModels
 from nodus_core.testing.scripted_repositories import ScriptedRepositories
@@ -103,6 +104,7 @@ class World:
         self.clock = TickingClock(self.sandboxes.turn)
         self.models = ScriptedModels(script)
         self.payloads = MemoryPayloads()
+        self.transfers = MemoryTransfers()
         self.vault = vault or MemoryVault()
         self.repositories = ScriptedRepositories()
         self.ids = CountingIds()
