@@ -6,6 +6,7 @@ of what is no longer held.
 
 import asyncio
 import codecs
+import contextlib
 import json
 from collections import deque
 from pathlib import Path
@@ -66,14 +67,11 @@ class OutputLog:
 
     async def grown(self, after: int, within_s: float) -> None:
         """Waits until there is something behind an offset, or the end, but no longer than that."""
-        if self._next > after or self._ended:
-            return
-        self._grown.clear()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._grown.wait()
-        except TimeoutError:
-            return
+                while self._next <= after and not self._ended:
+                    self._grown.clear()
+                    await self._grown.wait()
 
     def read(self, after: int) -> Reading:
         """What stands behind an offset, as much as one answer holds; `ended`: nothing will come behind `next`."""
