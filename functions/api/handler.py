@@ -20,6 +20,7 @@ from functions.api.routes import (
     logins,
     objects,
     sandbox_files,
+    sandbox_terminals,
     sandboxes,
 )
 from functions.api.routes import mcp as mcp_route
@@ -33,7 +34,8 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    for noun in (health, documents, logins, objects, agentruns, sandboxes, sandbox_files, images, mcp_route):
+    sandbox_nouns = (sandboxes, sandbox_files, sandbox_terminals, images)
+    for noun in (health, documents, logins, objects, agentruns, *sandbox_nouns, mcp_route):
         noun.add(gate)
     return gate
 
@@ -51,6 +53,7 @@ def _gate() -> Gate:
             ports.ids,
             bell=ports.bell,
             transfers=ports.transfers,
+            wires=ports.endpoints.link_ws,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
             images=ports.images,
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),

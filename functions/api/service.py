@@ -33,6 +33,7 @@ from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.sandbox_commands import SandboxCommands
 from nodus_core.conversations.sandbox_files import SandboxFiles
 from nodus_core.conversations.sandbox_output import SandboxOutput
+from nodus_core.conversations.sandbox_terminals import SandboxTerminals
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
 from nodus_core.conversations.stepping import Stepping
@@ -95,6 +96,7 @@ class Service:
     output: SandboxOutput
     asking: Asking
     files: SandboxFiles
+    terminals: SandboxTerminals
     messages: Messages
     resolving: Resolving
     reading: Reading
@@ -118,13 +120,14 @@ class Service:
         bell: Bell,
         transfers: Transfers,
         callers: Callers,
+        wires: str,
         images: ImageSources | None = None,
         watch_window_s: float = LONGEST_WINDOW_S,
         rehearsed: bool = False,
     ) -> Self:
         """The use cases over these ports.
 
-        `images`: what sandboxes are made of here (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
+        `wires`: address of the WebSocket API. `images`: what sandboxes are made of here (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
         is made works nowhere.
         """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
@@ -155,6 +158,7 @@ class Service:
             output=SandboxOutput(commands, asking),
             asking=asking,
             files=SandboxFiles(MachinesSeen(shelf), asking, transfers, clock, ids),
+            terminals=SandboxTerminals(shelf, commands, wires),
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
             reading=reading,
@@ -163,11 +167,11 @@ class Service:
             stepping=Stepping(shelf),
             team=Team(reading),
             clock=clock,
-            rehearse=lambda: cls._rehearsed(shelf, ids, callers, pins.sources),
+            rehearse=lambda: cls._rehearsed(shelf, ids, callers, wires, pins.sources),
         )
 
     @classmethod
-    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers, images: ImageSources) -> Self:
+    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers, wires: str, images: ImageSources) -> Self:
         ports = Rehearsal.of(shelf, ids)
         return cls.over(
             ports.shelf,
@@ -179,6 +183,7 @@ class Service:
             transfers=ports.transfers,
             callers=callers,
             images=images,
+            wires=wires,
             rehearsed=True,
         )
 

@@ -1,4 +1,4 @@
-"""The sandbox link: HTTP for the daemons' words, WebSocket for their bell."""
+"""The sandbox link: HTTP for the daemons' words, WebSocket for their bells and for terminals."""
 
 from typing import Any
 
@@ -27,8 +27,10 @@ CODES: dict[Reason, int] = {
 
 @tracer.capture_lambda_handler(capture_response=False)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answers one call of a daemon, or takes note of a connection."""
+    """Answers one call of a daemon, or takes what a connection says."""
     status, body = _answer(event)
+    if event["requestContext"].get("eventType") == "MESSAGE":
+        body = ""  # whoever has said it gets no answer, and says it again
     sandbox, verb = _about(event)
     logger.info("answered", status=status, sandbox=sandbox, verb=verb)
     return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}
@@ -48,7 +50,8 @@ def _about(event: dict[str, Any]) -> tuple[str, str]:
 def _answer(event: dict[str, Any]) -> tuple[int, str]:
     try:
         if "connectionId" in event["requestContext"]:
-            return 200, bell.hear(core(Environment).link, event)
+            ports = core(Environment)
+            return 200, bell.hear(ports.link, ports.relay, event)
         return 200, words.hear(core(Environment).link, event)
     except Refusal as refusal:
         if refusal.reason not in CODES:

@@ -142,7 +142,9 @@ class Functions(Construct):
 
     def _link(self) -> NodusFunction:
         size = Size(timeout_s=15, memory_mb=512, warm=self._settings.warm)
-        link = self._add("link", size, {**self._table(), **self._payloads(), **self._secrets()})
+        environment = {**self._table(), **self._payloads(), **self._secrets(), **self._link_addresses()}
+        link = self._add("link", size, environment)
+        ring_bells(link, self._around.link_api)
         use_journal(link, self._around.state.journal)
         use_payloads(link, self._around.state.payloads_arn)
         self._read_secrets(link)

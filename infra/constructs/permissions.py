@@ -79,7 +79,7 @@ def schedule_kicks(function: NodusFunction, schedules: KickSchedules) -> None:
 
 
 def ring_bells(function: NodusFunction, link_api: LinkApi) -> None:
-    """The sandboxes' open connections: ring them."""
+    """Open connections, of sandboxes and of people: ring them, and write to them."""
     function.allow(
         "execute-api:ManageConnections",
         on=link_api.connection_arns(),

@@ -1,4 +1,4 @@
-"""The bell: a WebSocket whose only word is *pull now*. Losing it makes things slower, never wrong."""
+"""The bell: a WebSocket that says *pull now*, and carries terminals. Losing it makes things slower, never wrong."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,17 @@ _STABLE_S = 10.0
 
 _CONNECT_TIMEOUT_S = 15.0
 _MAX_FRAME_BYTES = 128 * 1024
+_MOST_SAID = 256
+"""Messages that wait for a connection; what they say is said again when it is lost."""
 
 
 class Bell:
     """Keeps the WebSocket up.
 
     Args:
-        ring: called for every text frame, on every (re)connection, and when connecting fails: the pull that
-            follows finds out whether the sandbox is still wanted.
+        ring: called for every text frame that is no message, on every (re)connection, and when connecting fails: the
+            pull that follows finds out whether the sandbox is still wanted.
+        hear: called with every message: a frame that begins as a JSON object.
     """
 
     def __init__(
@@ -40,13 +43,22 @@ class Bell:
         url: str,
         sandbox_id: str,
         identity: Identity,
+        *,
         ring: Callable[[], None],
+        hear: Callable[[str], None],
     ) -> None:
         self._session = session
         self._url = url
         self._sandbox_id = sandbox_id
         self._identity = identity
         self._ring = ring
+        self._hear = hear
+        self._says: asyncio.Queue[str] = asyncio.Queue(_MOST_SAID)
+
+    def say(self, text: str) -> None:
+        """Sends a message when the connection is up; what is too much is lost."""
+        with contextlib.suppress(asyncio.QueueFull):
+            self._says.put_nowait(text)
 
     async def run(self) -> None:
         """Connects, listens, connects again; ends only when it is cancelled."""
@@ -74,16 +86,31 @@ class Bell:
 
     async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._ring()  # whatever was rung while nobody listened
-        pings = asyncio.create_task(_ping(socket))
+        sending = asyncio.create_task(_ping(socket)), asyncio.create_task(self._send(socket))
         try:
             # The end of a connection's planned life is no error.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(jittered(MAX_LIFE_S, spread=0.05)):
                     async for message in socket:
                         if message.type is aiohttp.WSMsgType.TEXT:
-                            self._ring()
+                            self._take(message.data)
         finally:
-            pings.cancel()
+            for task in sending:
+                task.cancel()
+
+    def _take(self, text: str) -> None:
+        if text.startswith("{"):
+            self._hear(text)
+        else:
+            self._ring()
+
+    async def _send(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        while True:
+            text = await self._says.get()
+            try:
+                await socket.send_str(text)
+            except (aiohttp.ClientError, OSError):
+                return  # the listener sees the loss as well, and connects again
 
 
 async def _ping(socket: aiohttp.ClientWebSocketResponse) -> None:

@@ -31,6 +31,7 @@ from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
 from sandboxd.outputasks import OutputAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
+from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
 from sandboxd.transfers import Transfers
 from sandboxd.usage import Meter
@@ -103,6 +104,7 @@ async def _serve(
     guard = await enforcer(host, settings.isolation, egress=settings.egress)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
     files, outputs = FileDesk(host), OutputShelf(journal.folder / "output")
+    terminals = TerminalDesk(host)
     connector, dialer = _connector(settings, stopping.ask)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
@@ -111,6 +113,7 @@ async def _serve(
             host,
             files,
             ArchiveDesk(host, Transfer(session), journal.folder),
+            terminals,
             journal,
             boot=identity.boot,
             workspace=settings.workspace,
@@ -129,16 +132,20 @@ async def _serve(
         http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
 
         def make_bell(ring: Callable[[], None]) -> Bell:
-            return Bell(session, settings.link_ws, settings.sandbox_id, identity, ring)
+            return Bell(
+                session, settings.link_ws, settings.sandbox_id, identity, ring=ring, hear=terminals.hear
+            )
 
         meter = Meter(settings.workspace)
         link = Link(http, desk, asks, make_bell, on_closed=stopping.ask, usage=meter.due)
+        terminals.ring, terminals.say = link.ring, link.say
         running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing, guard)))
         running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked
         logger.info("stopping: %s", word)
         running.cancel()
         await _stop_in_order(desk, host, link, within_s=0.0 if word in _WITHOUT_LINK else _TELL_WITHIN_S)
+        terminals.close()
     if dialer is not None:
         dialer.close()
     return EXIT_CODES.get(word, 0)

@@ -1,6 +1,7 @@
 """Takes commands and sees to it that each id runs at most once and gets one outcome."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -14,8 +15,16 @@ from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError, StopReason
 from sandboxd.files import FileDesk
 from sandboxd.journal import AlreadyBegunError, CommandJournal, EntryState, JournalError, key_of
 from sandboxd.redaction import NOTHING, Redactor
-from sandboxd.requests import Command, ExecRequest, InvalidRequestError, RestoreRequest, SaveRequest
-from sandboxd.results import Result, exec_result, failed_result, logged_result, lost_result
+from sandboxd.requests import (
+    Command,
+    ExecRequest,
+    InvalidRequestError,
+    RestoreRequest,
+    SaveRequest,
+    TerminalRequest,
+)
+from sandboxd.results import Result, exec_result, failed_result, logged_result, lost_result, terminal_result
+from sandboxd.terminals.desk import TerminalDesk
 
 MAX_RUNNING = 64
 MAX_FILE_REQUESTS = 16
@@ -50,6 +59,7 @@ class CommandDesk:
         host: ProcessHost,
         files: FileDesk,
         archives: ArchiveDesk,
+        terminals: TerminalDesk,
         journal: CommandJournal,
         *,
         boot: str,
@@ -63,6 +73,7 @@ class CommandDesk:
         self._host = host
         self._files = files
         self._archives = archives
+        self._terminals = terminals
         self._journal = journal
         self._boot = boot
         self._workspace = workspace
@@ -146,12 +157,18 @@ class CommandDesk:
             known = self._known(command)
             if known is not None:
                 return known
-            async with self._slots if command.kind == "exec" else self._file_slots:
+            async with self._place_of(command.kind):
                 return await self._begin_and_run(command)
         except Exception:
             # Whatever went wrong here, it is our fault and not known to be without effect.
             logger.exception("command %s: the daemon failed", command.id)
             return lost_result("internal", "The daemon failed. Look before you repeat the command.")
+
+    def _place_of(self, kind: str) -> contextlib.AbstractAsyncContextManager[None]:
+        """Where a command waits for its turn. A terminal never waits: there is room for it, or it is refused."""
+        if kind == "terminal":
+            return contextlib.nullcontext()
+        return self._slots if kind == "exec" else self._file_slots
 
     def _known(self, command: Command) -> Result | None:
         entry = self._journal.find(command.id)
@@ -189,6 +206,8 @@ class CommandDesk:
             result = await self._execute(command.id, request, taken)
         elif isinstance(request, SaveRequest | RestoreRequest):
             result = await self._archives.run(request)
+        elif isinstance(request, TerminalRequest):
+            result = await self._open(command.id, request, taken)
         else:
             result = await self._files.run(request, self._redactor)
         self._record(command, result)
@@ -223,6 +242,15 @@ class CommandDesk:
         except SpawnError as error:
             return failed_result(error.reason, str(error))
         return await self._host.run(taken.execution)
+
+    async def _open(self, name: str, request: TerminalRequest, taken: _Taken) -> Result:
+        try:
+            taken.execution = self._terminals.open(name, request, self._shell, {**self._env, **request.env})
+        except SpawnError as error:
+            return failed_result(error.reason, str(error))
+        outcome = await self._host.run(taken.execution)
+        self._terminals.ended(name, outcome)
+        return terminal_result(outcome)
 
     def _record(self, command: Command, result: Result) -> None:
         try:

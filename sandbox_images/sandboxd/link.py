@@ -54,6 +54,14 @@ class Link:
         self._bell = make_bell(self._wanted.set)
         self._telling: dict[str, set[asyncio.Task[None]]] = {}
 
+    def ring(self) -> None:
+        """Asks for a pull now."""
+        self._wanted.set()
+
+    def say(self, text: str) -> None:
+        """Sends a message over the bell; one that cannot go is lost, and whoever cares sends it again."""
+        self._bell.say(text)
+
     async def run(self, enrol_code: str | None, about: Mapping[str, Any]) -> None:
         """Says hello, then pulls until it is cancelled or the control plane closes the link."""
         bell: asyncio.Task[None] | None = None

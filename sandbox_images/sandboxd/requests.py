@@ -9,6 +9,7 @@ from typing import Any
 
 from sandboxd.execcore.spec import MARK_NAME
 from sandboxd.execcore.tree import MAX_GRACE_S
+from sandboxd.terminals.frames import MOST_CELLS, is_size
 
 MAX_READ_BYTES = 256 * 1024
 MAX_WRITE_BYTES = 4 * 1024 * 1024
@@ -20,6 +21,9 @@ MAX_TIMEOUT_S = 7 * 24 * 3600.0
 DEFAULT_GRACE_S = 2.0
 
 _DIGEST = re.compile(r"[\x21-\x7e]{1,200}")
+DEFAULT_TERM = "xterm-256color"
+_COLUMNS, _ROWS = 80, 24
+_TERM = re.compile(r"[A-Za-z0-9+._-]{1,64}")
 _MODE = re.compile(r"(0o)?[0-7]{1,5}")
 
 
@@ -59,6 +63,17 @@ class WriteRequest:
 
 
 @dataclass(frozen=True)
+class TerminalRequest:
+    """Open a terminal. `command` None: the shell itself; `size` is columns and rows."""
+
+    command: str | None
+    cwd: str
+    env: Mapping[str, str]
+    size: tuple[int, int]
+    term: str
+
+
+@dataclass(frozen=True)
 class MkdirRequest:
     """Make a folder and those above it."""
 
@@ -95,7 +110,9 @@ class RestoreRequest:
     start_to_end_s: float
 
 
-Request = ExecRequest | ReadRequest | WriteRequest | MkdirRequest | SaveRequest | RestoreRequest
+Request = (
+    ExecRequest | TerminalRequest | ReadRequest | WriteRequest | MkdirRequest | SaveRequest | RestoreRequest
+)
 
 
 @dataclass(frozen=True)
@@ -137,6 +154,8 @@ class Command:
         match self.kind:
             case "exec":
                 return _exec_request(fields)
+            case "terminal":
+                return _terminal_request(fields)
             case "read_file":
                 limit = fields.whole("limit", MAX_READ_BYTES)
                 return ReadRequest(fields.path("path"), fields.whole("offset", 0), min(limit, MAX_READ_BYTES))
@@ -150,7 +169,8 @@ class Command:
                 return _restore_request(fields)
             case _:
                 raise InvalidRequestError(
-                    f"Kind {self.kind!r} is unknown; known are exec, read_file, write_file, mkdir, save, restore."
+                    f"Kind {self.kind!r} is unknown; known are exec, terminal, read_file, write_file, mkdir, save, "
+                    "restore."
                 )
 
 
@@ -161,6 +181,10 @@ class Fields:
         self._fields = fields
         self.workspace = workspace
         self._called = called
+
+    def has(self, name: str) -> bool:
+        """Whether the request says something of it."""
+        return self._fields.get(name) is not None
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self._fields.get(name)
@@ -251,6 +275,28 @@ class Fields:
 
 
 def _exec_request(fields: Fields) -> ExecRequest:
+    return ExecRequest(
+        command=_command_line(fields),
+        cwd=fields.path("cwd", fields.workspace),
+        start_to_end_s=fields.seconds("timeoutS", DEFAULT_TIMEOUT_S, 0.05, MAX_TIMEOUT_S),
+        grace_s=fields.seconds("graceS", DEFAULT_GRACE_S, 0.0, MAX_GRACE_S),
+        env=fields.env("env"),
+        is_logged=fields.flag("log"),
+    )
+
+
+def _terminal_request(fields: Fields) -> TerminalRequest:
+    size = fields.whole("cols", _COLUMNS), fields.whole("rows", _ROWS)
+    if not is_size(*size):
+        raise InvalidRequestError(f"cols and rows must be 1 to {MOST_CELLS}.")
+    term = fields.text("term", DEFAULT_TERM)
+    if not _TERM.fullmatch(term):
+        raise InvalidRequestError("term must name a terminal type, such as xterm-256color.")
+    command = _command_line(fields) if fields.has("command") else None
+    return TerminalRequest(command, fields.path("cwd", fields.workspace), fields.env("env"), size, term)
+
+
+def _command_line(fields: Fields) -> str:
     command = fields.text("command")
     if "\0" in command:
         raise InvalidRequestError("command holds a NUL character, which no command line can.")
@@ -260,14 +306,7 @@ def _exec_request(fields: Fields) -> ExecRequest:
             f"command has {size} bytes, the system takes at most {MAX_COMMAND_BYTES}. "
             "Write it to a file and run that."
         )
-    return ExecRequest(
-        command=command,
-        cwd=fields.path("cwd", fields.workspace),
-        start_to_end_s=fields.seconds("timeoutS", DEFAULT_TIMEOUT_S, 0.05, MAX_TIMEOUT_S),
-        grace_s=fields.seconds("graceS", DEFAULT_GRACE_S, 0.0, MAX_GRACE_S),
-        env=fields.env("env"),
-        is_logged=fields.flag("log"),
-    )
+    return command
 
 
 def _write_request(fields: Fields) -> WriteRequest:

@@ -42,13 +42,23 @@ def exec_result(outcome: Outcome) -> Result:
     return {
         **_common(outcome, outcome.reason, outcome.message),
         "exitCode": outcome.exit_code,
-        "signal": None if outcome.signal is None else _signal_name(outcome.signal),
+        "signal": None if outcome.signal is None else signal_name(outcome.signal),
         "output": shown.text,
         "headBytes": shown.head_bytes,
         "tailBytes": shown.tail_bytes,
         "rawBytes": outcome.captured.raw_bytes,
         "droppedBytes": shown.dropped_bytes,
         "outputOpen": outcome.output_open,
+        "usage": {"cpuS": outcome.usage.cpu_s, "maxRssKiB": outcome.usage.max_rss_kib},
+    }
+
+
+def terminal_result(outcome: Outcome) -> Result:
+    """The result of a terminal: how its program ended. What it has shown is not kept here."""
+    return {
+        **_common(outcome, outcome.reason, outcome.message),
+        "exitCode": outcome.exit_code,
+        "signal": None if outcome.signal is None else signal_name(outcome.signal),
         "usage": {"cpuS": outcome.usage.cpu_s, "maxRssKiB": outcome.usage.max_rss_kib},
     }
 
@@ -100,7 +110,7 @@ def _since(started_at: datetime, state: ExecState, reason: str | None, message: 
     }
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

@@ -46,7 +46,7 @@ ALLOWED = {
         "iam:PassRole",
         "ecr:DescribeImages",
     },
-    "link": JOURNAL | PAYLOADS | {READ_VALUE},
+    "link": JOURNAL | PAYLOADS | {BELL, READ_VALUE},
     "line": JOURNAL | PAYLOADS | SANDBOXES | DEFINE | {BELL, "s3:DeleteObject", READ_VALUE},
     "reactor": JOURNAL
     | STREAM

@@ -151,6 +151,82 @@ class SandboxesFlows(FilesFlows):
         path = self._client.environmentimages.path(name, "build")
         return (yield from self._record(Call("POST", path, repeatable=True)))
 
+    @operation
+    def open_terminal(
+        self,
+        name: str,
+        command: str | None = None,
+        *,
+        working_dir: str | None = None,
+        size: tuple[int, int] | None = None,
+        term: str | None = None,
+        request_key: str | None = None,
+    ) -> Flow[Record]:
+        """Open a terminal in a running sandbox, and return it with ``status.connect``: where to connect to, once (NOD-444).
+
+        ``Sandbox.terminal`` does so, and drives it.
+
+        Args:
+            name: the sandbox.
+            command: a shell command line to run on it; ``None``: an interactive shell.
+            working_dir: where to begin; ``None``: the sandbox's working folder.
+            size: columns and rows of the window; ``None``: 80 and 24.
+            term: type of the terminal; ``None``: ``xterm-256color``.
+            request_key: the same key and request again within a day is the same terminal; ``None``: a new one.
+
+        Raises:
+            SandboxNotRunningError: its machine does not run.
+            TooManyRequestsError: it has as many open terminals as there may be.
+            IdempotencyKeyConflictError: the key was used for another terminal.
+        """
+        key = os.urandom(16).hex() if request_key is None else request_key
+        columns, rows = size or (None, None)
+        wanted = {
+            "command": command,
+            "workingDir": working_dir,
+            "columns": columns,
+            "rows": rows,
+            "term": term,
+        }
+        body = {field: value for field, value in wanted.items() if value is not None}
+        path = self.path(name, "terminals")
+        return (
+            yield from self._record(Call("POST", path, body={**body, "requestKey": key}, repeatable=True))
+        )
+
+    @operation
+    def terminal(self, name: str, terminal: str) -> Flow[Record]:
+        """One terminal as it stands; ``status.state`` says how."""
+        return (yield from self._read({}, name, "terminals", terminal))
+
+    @operation
+    def terminals(self, name: str) -> Flow[list[Record]]:
+        """A sandbox's open terminals, the oldest first."""
+        return items_of((yield from self._read({}, name, "terminals")))
+
+    @operation
+    def attach_terminal(self, name: str, terminal: str) -> Flow[Record]:
+        """A terminal with ``status.connect``, for another connection to it.
+
+        Raises:
+            SandboxNotRunningError: its machine does not run.
+            ConflictError: it ended a while ago.
+        """
+        return (
+            yield from self._record(
+                Call("POST", self.path(name, "terminals", terminal, "attach"), repeatable=True)
+            )
+        )
+
+    @operation
+    def close_terminal(self, name: str, terminal: str) -> Flow[Record]:
+        """End a terminal and all that runs in it; one that has ended stays as it is."""
+        return (
+            yield from self._record(
+                Call("POST", self.path(name, "terminals", terminal, "close"), repeatable=True)
+            )
+        )
+
 
 class Sandboxes(SandboxesFlows, Resource):
     """Sandboxes of one's own; every call returns when it is done."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from nodus._client import AsyncClient, Client, default_client
 from nodus._egress import Egress
@@ -14,9 +14,15 @@ from nodus._money import money
 from nodus._record import Record
 from nodus._resources import ResourceFlows
 from nodus._runs import CLEAN_UP_SECONDS, status_of
+from nodus._terminal_line import TerminalCalls
 from nodus._variables import Env, SecretFields, variables_spec
 from nodus._waiting import waiting
 from nodus.errors import OutputGoneError
+
+if TYPE_CHECKING:
+    from nodus._terminals import AsyncTerminal, Terminal
+
+TerminalT = TypeVar("TerminalT")
 
 SIZES = {
     "Starter": {"cpu": "1", "memory": "2"},
@@ -45,7 +51,7 @@ class SandboxSettings(TypedDict, total=False):
     secrets: SecretFields | None
 
 
-class SandboxFlows(FilesOfOne):
+class SandboxFlows(FilesOfOne, Generic[TerminalT]):
     """A handle to one sandbox."""
 
     @reading
@@ -112,6 +118,59 @@ class SandboxFlows(FilesOfOne):
             }
         )
 
+    @operation
+    def terminal(
+        self,
+        command: str | None = None,
+        *,
+        working_dir: str | None = None,
+        size: tuple[int, int] | None = None,
+        term: str | None = None,
+    ) -> Flow[TerminalT]:
+        """Open a terminal: a shell, or a command, to type into and to read from (NOD-444).
+
+            with sandbox.terminal() as terminal:
+                terminal.write("python3 -q\\n")
+                terminal.read_until(">>> ")
+
+        Args:
+            command: a shell command line to run on it; ``None``: an interactive shell.
+            working_dir: where to begin; ``None``: the sandbox's working folder.
+            size: columns and rows of the window (80 and 24 without a word).
+            term: type of the terminal (``xterm-256color`` without a word).
+
+        Raises:
+            SandboxNotRunningError: the sandbox's machine does not run.
+            TooManyRequestsError: it has as many open terminals as there may be.
+        """
+        opened = yield from SandboxesFlows.open_terminal(
+            self._client.sandboxes, self.name, command, working_dir=working_dir, size=size, term=term
+        )
+        return self._driven(opened)
+
+    @operation
+    def attach(self, terminal: str) -> Flow[TerminalT]:
+        """Come back to a terminal, or watch it, too, by its id: with the last 256 KB of its output.
+
+        Raises:
+            SandboxNotRunningError: the sandbox's machine does not run.
+            ConflictError: it ended a while ago.
+        """
+        return self._driven(
+            (yield from SandboxesFlows.attach_terminal(self._client.sandboxes, self.name, terminal))
+        )
+
+    def _driven(self, opened: Record) -> TerminalT:
+        raise NotImplementedError
+
+    def _calls_of(self, opened: Record) -> TerminalCalls:
+        calls, terminal = self._client.sandboxes, opened.metadata.name
+        return TerminalCalls(
+            attach=lambda: calls.attach_terminal(self.name, terminal),
+            look=lambda: calls.terminal(self.name, terminal),
+            end=lambda: calls.close_terminal(self.name, terminal),
+        )
+
     def _output(self, ended: Record) -> Flow[str | None]:
         """What an ended command has put out; None where its machine has taken that along."""
         try:
@@ -137,7 +196,7 @@ class SandboxFlows(FilesOfOne):
         yield from ResourceFlows.wait_gone(self._client.sandboxes, self.name, timeout=timeout)
 
 
-class Sandbox(SandboxFlows, Blocking):
+class Sandbox(SandboxFlows["Terminal"], Blocking):
     """A handle to one sandbox; make it with ``Sandbox.create(…)`` or ``Sandbox.from_name(…)``."""
 
     @classmethod
@@ -179,8 +238,13 @@ class Sandbox(SandboxFlows, Blocking):
         """A handle to an existing sandbox; nothing is sent yet."""
         return cls(name, client=(client or default_client()).in_project(project))
 
+    def _driven(self, opened: Record) -> Terminal:
+        from nodus._terminals import Terminal  # noqa: PLC0415 (`import nodus` does without asyncio)
 
-class AsyncSandbox(SandboxFlows, Concurrent):
+        return Terminal(opened, self._calls_of(opened))
+
+
+class AsyncSandbox(SandboxFlows["AsyncTerminal"], Concurrent):
     """``Sandbox`` for asyncio: the same, awaited, ``create`` too."""
 
     @classmethod
@@ -201,6 +265,11 @@ class AsyncSandbox(SandboxFlows, Concurrent):
     def from_name(cls, name: str, *, client: AsyncClient, project: str | None = None) -> AsyncSandbox:
         """A handle to an existing sandbox; nothing is sent yet."""
         return cls(name, client=client.in_project(project))
+
+    def _driven(self, opened: Record) -> AsyncTerminal:
+        from nodus._terminals import AsyncTerminal  # noqa: PLC0415
+
+        return AsyncTerminal(opened, self._calls_of(opened))
 
 
 def _spec(settings: SandboxSettings) -> dict[str, Any]:

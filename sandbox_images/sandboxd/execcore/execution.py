@@ -69,7 +69,8 @@ class Execution:
         )
         shut_down = self._stop.done() and self._stop.result() is StopReason.SHUTDOWN
         if self._death.done() and not shut_down:
-            return await self._outcome(self._death.result(), None)
+            survivors = [] if self._spec.tty is None else await self._end_tree(self.tree, self._spec.grace_s)
+            return await self._outcome(self._death.result(), None, _survivor_message(survivors))
         reason = self._stop.result() if self._stop.done() else StopReason.TIMEOUT
         self.stop(reason)
         survivors = await self._end_tree(self.tree, self._spec.grace_s)

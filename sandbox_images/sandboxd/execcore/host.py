@@ -33,7 +33,7 @@ class ProcessHost:
     """
 
     def __init__(self, user: CommandUser, *, adopts_orphans: bool) -> None:
-        self._user = user
+        self.user = user
         self._adopts_orphans = adopts_orphans
         self._spawner = Spawner()
         self._reaper = Reaper(adopts_orphans=adopts_orphans)
@@ -74,8 +74,8 @@ class ProcessHost:
             SpawnError: nothing was started.
         """
         mark = f"{self._name}.{secrets.token_hex(8)}"
-        group = self._free_group() if self._user.uid is not None else None
-        spawned = self._spawner.spawn(spec, mark, self._user, group)
+        group = self._free_group() if self.user.uid is not None else None
+        spawned = self._spawner.spawn(spec, mark, self.user, group)
         tree = Tree(spawned.pid, _start_of(spawned.pid, self._born), mark, group)
         death = self._reaper.watch(spawned.pid)
         execution = Execution(spec, tree, spawned.output_fds, death, self._end_tree)

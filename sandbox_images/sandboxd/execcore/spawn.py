@@ -34,9 +34,12 @@ def spawn(spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) 
     made = None
     try:
         made = _memory_file(spec.stdin) if isinstance(spec.stdin, bytes) else None
-        given = subprocess.DEVNULL if spec.stdin is None or isinstance(spec.stdin, bytes) else spec.stdin
-        stdin = given if made is None else made
-        pid = _popen(spec, mark, user, group_mark, stdin=stdin, outputs=[writing for _, writing in pipes])
+        if spec.tty is not None:  # then the pipes end at once, and have brought nothing
+            pid = _popen(spec, mark, user, group_mark, stdin=spec.tty, outputs=[spec.tty])
+        else:
+            given = subprocess.DEVNULL if spec.stdin is None or isinstance(spec.stdin, bytes) else spec.stdin
+            stdin = given if made is None else made
+            pid = _popen(spec, mark, user, group_mark, stdin=stdin, outputs=[writing for _, writing in pipes])
     except BaseException:
         for reading, _ in pipes:
             os.close(reading)

@@ -71,6 +71,8 @@ class ExecSpec:
         grace_s: seconds between the polite signal and force, at most `tree.MAX_GRACE_S`.
         stdin: bytes to read, or a descriptor that the caller keeps open; None: /dev/null.
         fds: descriptors that it inherits under their own numbers.
+        tty: the command's side of a pseudo-terminal, which becomes all three streams: nothing is kept of its output, and
+            what the command has started ends with it.
         head_bytes, tail_bytes: how much output is kept of either end.
         redactor: what is taken out of the output before it is kept or counted.
         log: gets the two outputs apart, by a pipe for each; None: they have one pipe, and so the order between them.
@@ -83,6 +85,7 @@ class ExecSpec:
     grace_s: float = 2.0
     stdin: bytes | int | None = None
     fds: tuple[int, ...] = ()
+    tty: int | None = None
     head_bytes: int = DEFAULT_KEEP_BYTES
     tail_bytes: int = DEFAULT_KEEP_BYTES
     redactor: Redactor = NOTHING

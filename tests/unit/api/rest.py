@@ -101,6 +101,7 @@ class Rest:
                 transfers=world.transfers,
                 callers=callers,
                 images=images,
+                wires="wss://link.test/v1",
             )
         )
         self.directory = Directory.over(shelf, world.ids)

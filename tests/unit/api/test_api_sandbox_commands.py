@@ -200,6 +200,6 @@ def test_a_silent_command_of_sixteen_minutes_completes(rest: Rest) -> None:
 
 def test_the_api_rings_for_a_command_itself(rest: Rest) -> None:
     (daemon,) = rest.world.sandboxes.daemons.values()
-    rest.world.outside.sandboxes.attach(daemon.sandbox, "bell")
+    rest.world.outside.sandboxes.attach(daemon.sandbox, "bell", rest.world.clock.now())
     run(rest, "pwd")
     assert rest.world.sandboxes.rings == ["bell"]

@@ -148,7 +148,7 @@ def test_the_bell_is_rung_again_where_the_daemon_connects_meanwhile_and_may_fail
     sleep = machine.sleep
 
     def reconnects(seconds: float) -> None:
-        machine.journal.sandboxes.attach("s", "two")
+        machine.journal.sandboxes.attach("s", "two", machine.clock.now())
         sleep(seconds)
 
     machine.clock.sleep = reconnects  # type: ignore[method-assign]

@@ -272,7 +272,7 @@ def test_a_daemon_that_connects_after_the_ring_is_rung_again() -> None:
         sandbox = world.outside.sandbox("conv-s1")
         waiting = sandbox is not None and (sandbox.state, sandbox.connection) == (SandboxState.RUNNING, None)
         if waiting and world.models.requests:
-            world.outside.sandboxes.attach("conv-s1", "late")
+            world.outside.sandboxes.attach("conv-s1", "late", world.clock.now())
         waits(seconds)
 
     world.clock.sleep = connects_late  # type: ignore[method-assign]

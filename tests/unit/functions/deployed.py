@@ -16,6 +16,7 @@ from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.ports import Event
 from nodus_core.journal.store import Key
+from nodus_core.sandboxes.relay import Relay
 from nodus_core.testing.world import World
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -48,6 +49,13 @@ class Bus:
         self.events += events
 
 
+class NoWires:
+    """Connections that have all ended."""
+
+    def post(self, connection: str, text: str) -> bool:
+        return False
+
+
 class MemoryCore(Core):
     """A `Core` whose parts are those of a world: nothing real is built."""
 
@@ -60,6 +68,7 @@ class MemoryCore(Core):
             "clock": world.clock,
             "kicks": kicks,
             "link": world.sandboxes.link,
+            "relay": Relay(world.sandboxes.link.journal, NoWires(), world.clock),
             "reactions": Reactions(kicks, bus),
             "sweeper": Sweeper(
                 kicks,

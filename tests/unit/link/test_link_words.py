@@ -17,6 +17,7 @@ from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.text import Inline
 from nodus_core.sandboxes.link import Link
+from nodus_core.sandboxes.relay import Relay
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
@@ -26,6 +27,11 @@ from functions.link import bell, words
 from functions.link.handler import CODES
 
 TOKEN = "token"
+
+
+class NoWires:
+    def post(self, connection: str, text: str) -> bool:
+        return False
 
 
 def link() -> Link:
@@ -83,6 +89,7 @@ def test_a_name_that_no_sandbox_has_is_unauthorized(sandbox: str, verb: str) -> 
         "requestContext": {"connectionId": "c", "eventType": "CONNECT"},
         "queryStringParameters": {"sandbox": sandbox},
     }
+    there = link()
     with pytest.raises(Refusal) as refused:
-        bell.hear(link(), event)
+        bell.hear(there, Relay(there.journal, NoWires(), there.clock), event)
     assert CODES[refused.value.reason] == 401

@@ -16,6 +16,7 @@ from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
 from sandboxd.files import FileDesk
 from sandboxd.journal import CommandJournal
 from sandboxd.requests import Command
+from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
 
 from tests.unit.sandboxd.link_server import digest_of
@@ -54,10 +55,12 @@ async def command_desk(state: Path, workspace: Path, **more: Any) -> AsyncIterat
     journal = CommandJournal(state)
     journal.open()
     async with process_host() as host, aiohttp.ClientSession() as session:
+        terminals = more.pop("terminals", TerminalDesk)(host)
         desk = CommandDesk(
             host,
             FileDesk(host),
             ArchiveDesk(host, Transfer(session), state),
+            terminals,
             journal,
             boot="boot-1",
             workspace=str(workspace),
@@ -69,6 +72,7 @@ async def command_desk(state: Path, workspace: Path, **more: Any) -> AsyncIterat
         finally:
             desk.stop()
             await desk.settled(within_s=10)
+            terminals.close()
             journal.close()
 
 

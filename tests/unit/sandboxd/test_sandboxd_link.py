@@ -51,7 +51,7 @@ async def linked(
             http,
             desk,
             asks or AskDesk({}, workspace="/"),
-            lambda ring: Bell(session, bell_url, SANDBOX, identity, ring),
+            lambda ring: Bell(session, bell_url, SANDBOX, identity, ring=ring, hear=lambda text: None),
             on_closed=here.closed.append,
             pull_every_s=pull_every_s,
         )

@@ -1,22 +1,27 @@
-"""`nodus sandbox …`: commands in a sandbox."""
+"""`nodus sandbox …`: commands and terminals in a sandbox."""
 
 from __future__ import annotations
 
 import click
 
 from nodus._kinds import API_VERSION, ENVIRONMENT_IMAGE, SANDBOX
+from nodus._sandboxes import Sandbox
 from nodus.cli import completing, following, formats, printing, text
+from nodus.cli.failures import usage
 from nodus.cli.picking import pick
 from nodus.cli.sandbox_files import files
 from nodus.cli.session import Command, Group, Session, pass_session
 
 sandbox_argument = click.argument("name", shell_complete=completing.names(SANDBOX))
+TERMINALS = "t-"
+"""How ids of terminals begin."""
+
 HEADER = ["ID", "STATE", "EXIT", "STARTED", "COMMAND"]
 
 
 @click.group(cls=Group)
 def sandbox() -> None:
-    """Work in a sandbox: run commands, look at them, end them; look at its files, fetch and save them."""
+    """Work in a sandbox: run commands, look at them, end them; open a shell; look at its files, fetch and save them."""
 
 
 sandbox.add_command(files)
@@ -104,12 +109,66 @@ def output(session: Session, name: str, command: str, *, follow: bool) -> None:
 @click.argument("command")
 @pass_session
 def cancel(session: Session, name: str, command: str) -> None:
-    """End a command, and neither the sandbox nor another command."""
-    shown = session.client.sandboxes.cancel_command(name, command)
+    """End a command or a terminal, and neither the sandbox nor another one."""
+    is_terminal, sandboxes = command.startswith(TERMINALS), session.client.sandboxes
+    end = sandboxes.close_terminal if is_terminal else sandboxes.cancel_command
+    shown = end(name, command)
     state = pick(shown.to_dict(), "status.state")
     over = state not in ("Pending", "Running", "Cancelled")
     said = f"has ended already ({state})" if over else "cancelled" if state == "Cancelled" else "cancelling"
-    click.echo(f"sandbox/{text.line(name)} command {text.line(command)} {said}")
+    word = "terminal" if is_terminal else "command"
+    click.echo(f"sandbox/{text.line(name)} {word} {text.line(command)} {said}")
+
+
+@sandbox.command(cls=Command)
+@sandbox_argument
+@click.option("--attach", "terminal", metavar="ID", help="Come back to an open terminal.")
+@click.option("--cwd", "working_dir", metavar="FOLDER", help="Where to begin (default: /workspace).")
+@click.argument("command", nargs=-1)
+@pass_session
+def shell(
+    session: Session, name: str, command: tuple[str, ...], *, terminal: str | None, working_dir: str | None
+) -> int:
+    """Open a shell in a running sandbox, or run a command on a terminal.
+
+    It ends with the shell, and its exit code is the shell's. A dropped connection is made again by itself. Enter, then
+    ~. leaves the terminal open (~~ types a ~).
+
+    \b
+      nodus sandbox shell dev
+      nodus sandbox shell dev -- python3
+      nodus sandbox shell dev --attach t-00017…
+    """
+    from nodus.cli import shell as screen  # noqa: PLC0415 (it needs what only a Unix terminal has)
+
+    screen.check_terminal()
+    handle = Sandbox(name, client=session.client)
+    if terminal is not None:
+        if command or working_dir:
+            raise usage(
+                "--attach comes back to a terminal as it is: give neither a command nor --cwd with it"
+            )
+        return screen.show(handle.attach(terminal), name)
+    line = " ".join(command) or None
+    opened = handle.terminal(line, working_dir=working_dir, size=screen.size(), term=screen.term())
+    return screen.show(opened, name)
+
+
+@sandbox.command(cls=Command)
+@sandbox_argument
+@formats.output_option(("table", "json"), templates=False)
+@pass_session
+def terminals(session: Session, name: str, output: formats.Format) -> None:
+    """List a sandbox's open terminals, the oldest first."""
+    found = [terminal.to_dict() for terminal in session.client.sandboxes.terminals(name)]
+    if output.word == "json":
+        click.echo(
+            formats.to_json({"apiVersion": API_VERSION, "kind": "SandboxTerminalList", "items": found})
+        )
+    elif found:
+        click.echo(text.table(HEADER, [_row(terminal) for terminal in found]))
+    else:
+        click.echo(f"Sandbox {text.line(name)} has no open terminal.", err=True)
 
 
 @sandbox.command(cls=Command)

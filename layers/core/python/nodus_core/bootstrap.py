@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nodus_core.access.grant import Rate
 from nodus_core.access.identities import Identities
@@ -28,10 +28,15 @@ from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Bell, Clock, Ids, NoCrash, Schedules
+from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
 from nodus_core.journal.transfers import Transfers
 from nodus_core.journal.vault import Vault
 from nodus_core.sandboxes.link import Link
+from nodus_core.sandboxes.relay import Relay
+
+if TYPE_CHECKING:
+    from nodus_core.aws.bell import WebSocketBell
+    from nodus_core.aws.endpoints import Endpoints
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,24 @@ class Core:
         return Link(self.journal, self.payloads, self.clock, self.vault)
 
     @cached_property
+    def bell(self) -> "WebSocketBell":
+        from nodus_core.aws.bell import WebSocketBell
+        from nodus_core.aws.clients import connections
+
+        return WebSocketBell(connections(self.endpoints.connections))
+
+    @cached_property
+    def endpoints(self) -> "Endpoints":
+        from nodus_core.aws.clients import region
+        from nodus_core.aws.endpoints import Endpoints
+
+        return Endpoints.from_environment(self.environment, region())
+
+    @cached_property
+    def relay(self) -> Relay:
+        return Relay(self.journal, self.bell, self.clock)
+
+    @cached_property
     def reactions(self) -> Reactions:
         from nodus_core.aws.clients import events
         from nodus_core.aws.events import EventBridgeEvents
@@ -155,25 +178,15 @@ class Core:
         return Sweeper(self.kicks, values, expiry, batches)
 
     @cached_property
-    def bell(self) -> Bell:
-        from nodus_core.aws.bell import WebSocketBell
-        from nodus_core.aws.clients import connections, region
-        from nodus_core.aws.endpoints import Endpoints
-
-        endpoints = Endpoints.from_environment(self.environment, region())
-        return WebSocketBell(connections(endpoints.connections))
-
-    @cached_property
     def worker(self) -> Worker:
-        from nodus_core.aws.clients import ecs, region, s3, secretsmanager
-        from nodus_core.aws.endpoints import Endpoints
+        from nodus_core.aws.clients import ecs, s3, secretsmanager
         from nodus_core.aws.s3_archives import S3Archives
         from nodus_core.aws.secrets import SecretsManagerSecrets
         from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
         from nodus_core.providers.git_repositories import GitRepositories
         from nodus_core.providers.offered import OfferedModels
 
-        endpoints = Endpoints.from_environment(self.environment, region())
+        endpoints = self.endpoints
         secrets, secret = SecretsManagerSecrets(secretsmanager()), self.environment["NODUS_PROVIDERS_SECRET"]
         return Worker(
             Ports(

@@ -1,4 +1,4 @@
-"""The bell of the sandboxes' WebSocket connections (docs/protocols.md §2)."""
+"""The WebSocket connections of sandboxes and of people: rung, and written to (docs/protocols.md §2)."""
 
 from typing import Any
 
@@ -6,20 +6,23 @@ from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
 
-PULL_NOW = b"pull"
-"""Any text frame means this."""
+PULL_NOW = "pull"
+"""Any text frame that is no message means this."""
 
 
 class WebSocketBell:
-    """`Bell` of one WebSocket API. `client` is botocore's for the API's management address."""
+    """`Bell` and `Wires` of one WebSocket API. `client` is botocore's for the API's management address."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def ring(self, connection: str) -> bool:
-        with translated(f"ringing connection {connection}"):
+        return self.post(connection, PULL_NOW)
+
+    def post(self, connection: str, text: str) -> bool:
+        with translated(f"writing to connection {connection}"):
             try:
-                self._client.post_to_connection(ConnectionId=connection, Data=PULL_NOW)
+                self._client.post_to_connection(ConnectionId=connection, Data=text.encode())
             except ClientError as error:
                 if code_of(error) not in ("GoneException", "410"):
                     raise

@@ -13,6 +13,7 @@ from nodus_core.kernel.errors import CorruptRow
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.saving import WINDOW, checkpoint_at, is_kept
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
+from nodus_core.sandboxes.tools import TERMINAL
 
 RINGS, RING_S = 5, 0.2
 """How often the bell is rung for a command that nobody takes, and the seconds between."""
@@ -55,7 +56,7 @@ def keep(session: Session) -> Directive | None:
     if any(command.state is CommandState.PENDING for command in opened):
         _ring(session, sandbox)
     if idle_at is not None and now >= idle_at:
-        if not opened:
+        if all(command.kind == TERMINAL for command in opened):  # what is typed into one is noted when it is
             return stand_still(session, machines.IDLE)
         session.ports.journal.machines.works(sandbox.id, now)
         idle_at = now + timedelta(seconds=session.machine.idle_s or 0)

@@ -66,7 +66,7 @@ class SandboxCommands:
             machine = self._machines.running(seen)
             command = self._command(seen, machine.id, order, now)
             receipt = Receipt(key, command.digest, json.dumps({"id": command.id}), now)
-            self._place(seen, command, receipt)
+            self.place(seen, command, receipt)
             self.asking.ring(machine)
             return self._shown(seen, command), False
 
@@ -117,19 +117,24 @@ class SandboxCommands:
 
         def attempt() -> tuple[Shown, bool]:
             seen = self._machines.find(place, name)
-            row, sandboxes = self._find(seen, command), self.shelf.journal.sandboxes
-            if row.state not in OPEN_COMMANDS:
-                return self._shown(seen, row), True
-            if row.state is CommandState.PENDING:
-                sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
-            else:
-                sandboxes.cancel_command(row.sandbox, row.id)
-            machine = self.shelf.journal.sandbox(row.sandbox)
-            if machine is not None:
-                self.asking.ring(machine)
-            return self._shown(seen, self._find(seen, command)), False
+            ended = not self.end(self._find(seen, command))
+            return self._shown(seen, self._find(seen, command)), ended
 
         return look_again(SANDBOX, name, attempt)
+
+    def end(self, row: Command) -> bool:
+        """Asks for the end of a command that has not ended; returns whether it had not. Raises `ConditionFailed`."""
+        sandboxes = self.shelf.journal.sandboxes
+        if row.state not in OPEN_COMMANDS:
+            return False
+        if row.state is CommandState.PENDING:
+            sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
+        else:
+            sandboxes.cancel_command(row.sandbox, row.id)
+        machine = self.shelf.journal.sandbox(row.sandbox)
+        if machine is not None:
+            self.asking.ring(machine)
+        return True
 
     @cached_property
     def _machines(self) -> MachinesSeen:
@@ -141,8 +146,8 @@ class SandboxCommands:
         seconds = int(timeout.total_seconds()) if timeout else DEFAULT_TIMEOUT_S
         return persons_order(asked.command, asked.working_dir or machine.working_dir, seconds, machine.env)
 
-    def _place(self, seen: Seen, command: Command, receipt: Receipt) -> None:
-        """Gives the command to the machine. Raises `ConditionFailed`."""
+    def place(self, seen: Seen, command: Command, receipt: Receipt) -> None:
+        """Gives a command to the machine. Raises `ConditionFailed`."""
         machines, now = self.shelf.journal.machines, self.shelf.clock.now()
         if seen.is_a_runs:
             machines.place_beside(command, receipt, now)
@@ -180,19 +185,28 @@ class SandboxCommands:
             "workingDir": request["cwd"],
             "timeout": f"{request['timeoutS']}s",
         }
-        state, code = self._state(seen, row)
-        moments = {"startedAt": row.claimed_at, "finishedAt": row.finished_at}
-        status = {
-            "state": state,
-            **({} if code is None else {"exitCode": code}),
-            **{word: stamp(at) for word, at in moments.items() if at is not None},
-        }
         metadata = {
             "name": row.id,
             "namespace": seen.owner.key.project,
             "creationTimestamp": stamp(row.created_at),
         }
-        return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec, "status": status}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": metadata,
+            "spec": spec,
+            "status": self.status(seen, row),
+        }
+
+    def status(self, seen: Seen, row: Command) -> Shown:
+        """How a command stands, for people."""
+        state, code = self._state(seen, row)
+        moments = {"startedAt": row.claimed_at, "finishedAt": row.finished_at}
+        return {
+            "state": state,
+            **({} if code is None else {"exitCode": code}),
+            **{word: stamp(at) for word, at in moments.items() if at is not None},
+        }
 
     def _state(self, seen: Seen, row: Command) -> tuple[str, int | None]:
         match row.state:

@@ -79,6 +79,9 @@ LISTED = Parameter(
     {"type": "boolean"},
 )
 MODEL = Parameter("model", "query", "Id or alias of a model of the catalogue; left out: the first one.")
+TERMINAL = Parameter(
+    "terminal", "path", "Id of the terminal.", {"type": "string", "maxLength": 64}, required=True
+)
 OFFSET = Parameter(
     "offset",
     "query",
@@ -277,6 +280,22 @@ def below_sandboxes() -> Iterator[Operation]:
     )
     ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
     yield paths.call("POST", f"{below}/{{command}}/cancel", "connect", "End a command", ended, one)
+    yield from _terminals(paths)
+
+
+def _terminals(paths: "_Paths") -> Iterator[Operation]:
+    view, below, one = name_of("SandboxTerminalView"), f"{ONE}/terminals", (TERMINAL,)
+    opened = {200: Answer("It was opened before.", view), 202: Answer("It is being opened.", view)}
+    body = {JSON: name_of("SandboxTerminal")}
+    yield paths.call("POST", below, "connect", "Open a terminal in a sandbox", opened, (), body)
+    there = {200: Answer("The open terminals.", name_of("SandboxTerminalList"))}
+    yield paths.call("GET", below, "connect", "List a sandbox's open terminals", there)
+    shown = {200: Answer("The terminal.", view)}
+    yield paths.call("GET", f"{below}/{{terminal}}", "connect", "Read a terminal", shown, one)
+    attach = {200: Answer("The terminal, with a ticket.", view)}
+    yield paths.call("POST", f"{below}/{{terminal}}/attach", "connect", "Connect to a terminal", attach, one)
+    ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
+    yield paths.call("POST", f"{below}/{{terminal}}/close", "connect", "End a terminal", ended, one)
 
 
 def of_images() -> Iterator[Operation]:

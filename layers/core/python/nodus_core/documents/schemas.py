@@ -17,6 +17,7 @@ from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import Stated
 from nodus_core.resources.sandbox_command import SandboxCommand
 from nodus_core.resources.sandbox_file import FileMove, FileUpload, NewFolder
+from nodus_core.resources.sandbox_terminal import SandboxTerminal
 
 Schema = dict[str, Any]
 
@@ -96,7 +97,7 @@ def all_schemas() -> dict[str, Schema]:
     found = dict(SHARED)
     for kind in KINDS:
         of_kind(kind, found)
-    for model in (Login, Message, SandboxCommand, FileMove, FileUpload, NewFolder, Stated):
+    for model in (Login, Message, SandboxCommand, SandboxTerminal, FileMove, FileUpload, NewFolder, Stated):
         of_model(model, found)
     return dict(sorted(found.items()))
 

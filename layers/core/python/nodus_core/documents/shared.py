@@ -23,6 +23,8 @@ FILE_CONTENT = f"{PREFIX}.FileContent"
 FILE_REMOVAL = f"{PREFIX}.SandboxFileRemoval"
 FILE_UPLOAD = f"{PREFIX}.SandboxFileUpload"
 FOLDER = f"{PREFIX}.SandboxFolder"
+TERMINAL = f"{PREFIX}.SandboxTerminalView"
+TERMINALS = f"{PREFIX}.SandboxTerminalList"
 LOGIN_ANSWER = f"{PREFIX}.LoginAnswer"
 
 
@@ -159,6 +161,47 @@ _STEP = _fields(
     **_OPEN,
 )
 
+_STATUS_OF_COMMAND: Schema = {
+    "state": text(
+        "How it stands.",
+        enum=[*("Pending", "Running", "Exited", "TimedOut", "Cancelled", "OutOfMemory", "Failed"), "Lost"],
+    ),
+    "exitCode": whole("Its exit code, if it ended by itself."),
+    "startedAt": moment("When the sandbox took it."),
+    "finishedAt": moment("When it ended."),
+}
+
+_TERMINAL = _fields(
+    "A terminal in a sandbox, as it stands.",
+    {
+        **_versioned("nodus.dev/v1", "SandboxTerminal"),
+        "metadata": {"allOf": [{"$ref": OBJECT_META}], "description": "What every object has."},
+        "spec": _fields(
+            "What was asked for.",
+            {
+                "command": text("Shell command line; absent: an interactive shell."),
+                "workingDir": text("Folder it began in."),
+                "columns": whole("Width that it began with."),
+                "rows": whole("Height that it began with."),
+                "term": text("Type of the terminal."),
+            },
+        ),
+        "status": _fields(
+            "What became of it.",
+            {
+                **_STATUS_OF_COMMAND,
+                "connect": _fields(
+                    "Where to connect to, once, by WebSocket.",
+                    {
+                        "url": text("The address, with a ticket; whoever has it is let in."),
+                        "expiresAt": moment("Until when."),
+                    },
+                ),
+            },
+        ),
+    },
+)
+
 _COMMAND = _fields(
     "A command in a sandbox, as it stands.",
     {
@@ -174,18 +217,7 @@ _COMMAND = _fields(
         ),
         "status": _fields(
             "What became of it.",
-            {
-                "state": text(
-                    "How it stands.",
-                    enum=[
-                        *("Pending", "Running", "Exited", "TimedOut", "Cancelled", "OutOfMemory", "Failed"),
-                        "Lost",
-                    ],
-                ),
-                "exitCode": whole("Its exit code, if it ended by itself."),
-                "startedAt": moment("When the sandbox took it."),
-                "finishedAt": moment("When it ended."),
-            },
+            _STATUS_OF_COMMAND,
         ),
     },
     "metadata",
@@ -324,6 +356,16 @@ SHARED: dict[str, Schema] = {
                     "modifiedAt",
                 ),
             },
+        },
+        "items",
+    ),
+    TERMINAL: _TERMINAL,
+    TERMINALS: _fields(
+        "A sandbox's open terminals, the oldest first.",
+        {
+            **_versioned("nodus.dev/v1", "SandboxTerminalList"),
+            "metadata": {"allOf": [{"$ref": LIST_META}], "description": "What every list has."},
+            "items": {"type": "array", "items": {"$ref": TERMINAL}, "description": "The terminals."},
         },
         "items",
     ),

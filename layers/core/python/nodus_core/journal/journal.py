@@ -25,9 +25,11 @@ from nodus_core.journal.sandboxes import Sandboxes
 from nodus_core.journal.saves import Saves
 from nodus_core.journal.steps import Steps
 from nodus_core.journal.store import Key, Row, Store
+from nodus_core.journal.terminals import Terminals
 from nodus_core.journal.terms import CallPlace, Terms, keys_of, terms_of
 from nodus_core.journal.turns import Turns
 from nodus_core.journal.writer import Writer
+from nodus_core.kernel.connections import Connection, Ticket
 from nodus_core.kernel.objects import (
     Batch,
     Conversation,
@@ -89,6 +91,7 @@ class Journal:
         self.meters = Meters(writer)
         self.machines = Machines(writer)
         self.saves = Saves(writer)
+        self.terminals = Terminals(writer)
 
     # --- resources ---
 
@@ -184,6 +187,13 @@ class Journal:
 
     def command(self, sandbox: str, command: str) -> Command | None:
         return self._one(Command, keys.command_key(sandbox, command))
+
+    def ticket(self, ticket_hash: str) -> Ticket | None:
+        return self._one(Ticket, keys.ticket_key(ticket_hash))
+
+    def connection(self, connection: str) -> Connection | None:
+        """Whose a connection of the WebSocket API is."""
+        return self._one(Connection, keys.wire_key(connection))
 
     def progress(
         self, run: str, sandbox: str, names: Sequence[str], call: CallPlace | None = None

@@ -141,6 +141,16 @@ def ask_answer_key(sandbox: str, place: int) -> Key:
     return Key(ask_partition(sandbox), f"a#{place:02d}")
 
 
+def ticket_key(ticket_hash: str) -> Key:
+    """The right to connect to a terminal once, by the sha256 of the ticket."""
+    return Key(f"ticket#{ticket_hash}", "ticket")
+
+
+def wire_key(connection: str) -> Key:
+    """Whose a connection of the WebSocket API is."""
+    return Key(f"wire#{connection}", "wire")
+
+
 def receipt_key(key: str) -> Key:
     return Key(f"rcpt#{key}", "receipt")
 

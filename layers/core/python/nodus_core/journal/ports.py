@@ -123,6 +123,12 @@ class Bell(Protocol):
         ...
 
 
+class Wires(Protocol):
+    def post(self, connection: str, text: str) -> bool:
+        """Sends a message over an open WebSocket connection. False: it is gone, which is no error."""
+        ...
+
+
 @dataclass(frozen=True)
 class Event:
     """A lifecycle event: its type (noun and past tense, `RunSettled`), its details (ids, never contents)."""

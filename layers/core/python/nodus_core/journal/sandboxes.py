@@ -12,7 +12,9 @@ from nodus_core.journal.codec import to_row, to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
 from nodus_core.journal.store import Absent, Both, Check, Delete, Either, Equals, OneOf, Row, Update, both
+from nodus_core.journal.terminals import connected
 from nodus_core.journal.writer import Writer
+from nodus_core.kernel.connections import Connection
 from nodus_core.kernel.sandboxes import Command, Used
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Text
@@ -123,8 +125,8 @@ class Sandboxes:
             ),
         )
 
-    def attach(self, sandbox: str, connection: str) -> None:
-        """Keeps the bell's connection. Condition: the sandbox is alive."""
+    def attach(self, sandbox: str, connection: str, now: datetime) -> None:
+        """Keeps the bell's connection, and whose it is. Condition: the sandbox is alive."""
         self._writer.commit(
             "attach",
             Update(
@@ -133,6 +135,7 @@ class Sandboxes:
                 assign={"connection": connection},
                 remove=("outbox",),
             ),
+            connected(Connection(connection, sandbox), now),
         )
 
     def note_use(self, sandbox: str, used: Used) -> None:

@@ -94,6 +94,19 @@ def persons_command(micros: int, digest_: str) -> str:
     return f"{PERSONS}{micros:017d}-{digest_[:12]}"
 
 
+TERMINALS = "t-"
+"""How ids of terminals begin, which stand beside commands."""
+
+
+def terminal_id(micros: int, digest_: str) -> str:
+    """Id of a terminal that somebody has opened."""
+    return f"{TERMINALS}{micros:017d}-{digest_[:12]}"
+
+
+def is_terminal(command: str) -> bool:
+    return command.startswith(TERMINALS)
+
+
 def is_persons_command(command: str) -> bool:
     return command.startswith(PERSONS)
 

@@ -221,7 +221,7 @@ class Link:
     def connected(self, sandbox: Sandbox, connection: str) -> None:
         """Keeps the bell's connection; the newest one is rung."""
         try:
-            self.journal.sandboxes.attach(sandbox.id, connection)
+            self.journal.sandboxes.attach(sandbox.id, connection, self.clock.now())
         except ConditionFailed:
             raise _gone(sandbox.id) from None
 

@@ -18,6 +18,10 @@ GRACE_S = 2
 READ_LIMIT = 64 * 1024
 
 
+TERMINAL = "terminal"
+"""Kind of a command that is an interactive terminal; its request is docs/protocols.md §2."""
+
+
 @dataclass(frozen=True)
 class Order:
     """What the daemon is asked to do: the command's kind and request (docs/protocols.md §2)."""

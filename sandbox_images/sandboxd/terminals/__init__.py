@@ -1,0 +1,1 @@
+"""Interactive terminals: shells on pseudo-terminals, which people watch and type into through the bell."""
