@@ -350,9 +350,9 @@ def test_an_agent_says_what_of_it_is_not_honoured_yet(rest: Rest) -> None:
     assert conditions() == {"Ready": ("True", "Accepted")}
     assert conditions(state="Stopped") == {"Ready": ("False", "Stopped")}
     source = {"git": {"repo": "octo/site"}}
-    assert conditions(source=source) == {"Ready": ("False", "NotAvailable")}
-    assert "spec.source" in rest.get("agents/hello-agent").json["status"]["conditions"][0]["message"]
+    assert conditions(source=source) == {"Ready": ("True", "Accepted")}
     folder = {"mode": "Snapshotted", "stateDir": "/workspace/state"}
+    assert conditions(continuity=folder, source=source) == {"Ready": ("False", "NotAvailable")}
     assert conditions(continuity=folder) == {"Ready": ("True", "Accepted")}
     assert conditions(continuity=folder, workingDir="/elsewhere") == {"Ready": ("False", "NotAvailable")}
     assert (

@@ -16,7 +16,7 @@ MOST_BYTES = 512 * 1024 * 1024
 MOST_DEPTH = 64
 """Names of one path."""
 
-FETCH_TIME_S = 180.0
+FETCH_TIME_S = 180
 """Seconds within which a copy is made and stored, or the try has failed."""
 
 
