@@ -183,4 +183,8 @@ class EgressProxy:
             return
         if process.stdin is not None:
             process.stdin.close()
-        process.wait(_END_S)
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -23,6 +23,7 @@ _BLOCKED_4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's host, seen by its virtual machines alone
         "169.254.0.0/16",  # link-local, with the metadata of clouds and of ECS
         "172.16.0.0/12",
         "192.0.0.0/24",  # protocol assignments

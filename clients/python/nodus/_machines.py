@@ -142,7 +142,7 @@ class SandboxesFlows(FilesFlows):
     @operation
     def images(self) -> Flow[list[Record]]:
         """What sandboxes can be made of: the catalogue's images and the project's completed ones (NOD-446)."""
-        path = self._client.environmentimages.path().replace("environmentimages", "imagechoices")
+        path = self._client.environmentimages.path().removesuffix("environmentimages") + "imagechoices"
         return list(items_of((yield from self._record(Call("GET", path)))))
 
     @operation

@@ -142,8 +142,8 @@ class Packing:
         while left > 0:
             try:
                 part = os.read(file, min(left, CHUNK))
-            except OSError:
-                part = b""
+            except OSError as error:  # a file that cannot be read must not become a save of zeros
+                raise RefusedError("io", f"a file cannot be read: {error.strerror}") from error
             if not part:
                 self.changed += 1
                 self._zeros(left)

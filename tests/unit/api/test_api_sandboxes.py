@@ -142,6 +142,22 @@ def test_one_that_dies_is_paused_with_the_reason_and_not_started_again() -> None
     assert alive(rest) == []
 
 
+@pytest.mark.req("FLD-10")
+def test_the_task_of_a_machine_that_is_gone_by_our_word_alone_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when its daemon was refused, or never came: what it runs on would cost, and nobody would know of it."""
+    rest = Rest()
+    up(rest)
+    (machine,) = alive(rest)
+    monkeypatch.setattr(rest.world.sandboxes, "turn", lambda: None)  # whatever runs there does not end by itself
+    rest.world.outside.sandboxes.gone(machine, "no daemon", rest.world.clock.now())
+    rest.world.pass_time(1200)
+    rest.world.settle()
+    assert phase(rest) == ("Paused", "SandboxLost")
+    assert alive(rest) == []
+
+
 @pytest.mark.req("NOD-412", "FLD-10")
 def test_a_delete_ends_the_machine_and_leaves_nothing_behind() -> None:
     rest = Rest()

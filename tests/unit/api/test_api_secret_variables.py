@@ -92,3 +92,22 @@ def test_a_sandbox_that_cannot_have_them_takes_no_command_and_says_why(rest: Res
     assert ("were removed" if isolated else "without isolation") in status["message"]
     assert [daemon.secrets for daemon in rest.world.sandboxes.daemons.values()] == [{}]
     assert rest.world.sandboxes.effects == []
+
+
+@pytest.mark.req("NOD-465")
+def test_who_may_not_read_secrets_can_give_them_to_no_command(rest: Rest) -> None:
+    """To run something beside a value is to read it; so is changing what an agent that has one runs."""
+    assert rest.agent(secrets=WANTED).code in (200, 201)
+    writer = rest.new_key(permissions=("sandboxes:write", "agents:write", "agentruns:write"))
+    own = manifest("Sandbox", "mine", {"secrets": WANTED})
+    agent = manifest("Agent", "other", {"system": "x", "secrets": WANTED})
+    patched = rest.patch("agents/hello-agent", {"spec": {"setup": "env"}}, key=writer)
+    for refused in (
+        rest.post("sandboxes", own, key=writer),
+        rest.post("agents", agent, key=writer),
+        rest.apply("agents/other", agent, key=writer),
+        patched,
+    ):
+        assert (refused.code, refused.json["reason"]) == (403, "Forbidden")
+        assert "secrets:read" in refused.json["message"]
+    assert rest.post("sandboxes", manifest("Sandbox", "plain", {}), key=writer).code == 201

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodus_core.access.door import Place
+from nodus_core.access.permissions import SECRETS_READ, allows
 from nodus_core.conversations import promises
 from nodus_core.conversations.last_cells import last_cells
 from nodus_core.conversations.promises import Promise
@@ -24,6 +25,7 @@ from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Scope
 from nodus_core.journal.ports import Ids
 from nodus_core.journal.store import Operation
+from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.objects import Object
 from nodus_core.kernel.text import Inline
 from nodus_core.resources.deletion import ANY, Preconditions
@@ -80,6 +82,7 @@ class Definitions:
                 first = promises.first_outcome(receipt, key, manifest)
                 return Outcome(first, self.shown(manifest, first), created=True, replayed=True)
             check_free(manifest, wanted, taken=taken)
+            check_may_use(place, wanted)
             return self.make(place, wanted, promised)
 
         return look_again(self.kind, manifest.name, attempt)
@@ -89,6 +92,7 @@ class Definitions:
 
         def attempt() -> Outcome:
             old = self.shelf.journal.object(key_of(place, self.kind, manifest.name))
+            check_may_use(place, manifest)
             if old is not None:
                 return self.revise(old, manifest, exact=False)
             check_unseen(manifest)
@@ -101,7 +105,9 @@ class Definitions:
 
         def attempt() -> Outcome:
             old = self.shelf.find(place, self.kind, name)
-            return self.revise(old, self.patched(old, place, patch), exact=True)
+            manifest = self.patched(old, place, patch)
+            check_may_use(place, manifest)
+            return self.revise(old, manifest, exact=True)
 
         return look_again(self.kind, name, attempt)
 
@@ -110,6 +116,7 @@ class Definitions:
 
         def attempt() -> Outcome:
             old = self.shelf.find(place, self.kind, manifest.name)
+            check_may_use(place, manifest)
             return self.revise(old, manifest.complete(), exact=True)
 
         return look_again(self.kind, manifest.name, attempt)
@@ -189,3 +196,16 @@ class Definitions:
         receipt = promises.receipt_of(promised, obj, now) if promised else None
         self.shelf.journal.objects.create(obj, now, *more, receipt=receipt)
         return Outcome(obj, self.shown(manifest, obj), created=True)
+
+
+def check_may_use(place: Place, manifest: Manifest) -> None:
+    """Raises `Refusal` `Forbidden` where an object names Secrets and its writer may not read any.
+
+    Whoever writes what runs beside a value can print it: to name a Secret is to read it.
+    """
+    if manifest.spec.get("secrets") and not allows(place.grant.permissions, SECRETS_READ):
+        message = (
+            f"spec.secrets of {manifest.kind} {manifest.name!r} would show values of Secrets to its commands: "
+            f"the key needs the permission {SECRETS_READ}"
+        )
+        raise Refusal("Forbidden", message, kind=manifest.kind, name=manifest.name)

@@ -96,6 +96,8 @@ def pause(session: Session, decision: Pause) -> Directive | None:
 def settle(session: Session, decision: Settle) -> None:
     """Lets go of a machine that is gone, and shows why nothing runs."""
     head, sandbox = session.conversation, decision.sandbox
+    # A machine may be gone by our word alone: its daemon never came, or was refused. What it runs on must not stay.
+    sandbox_ends.end_task(session, sandbox, f"its Sandbox lets it go: {sandbox.reason}")
     reason = machines.why_gone(head, sandbox)
     shown = machine_status.paused(session.object.status, reason, None if head.paused else sandbox.reason)
     session.conversation = session.ports.journal.machines.settle(

@@ -62,6 +62,8 @@ def saved(result: str) -> Told | NotDone:
     if values.get("state") != "exited":
         return _not_done(values)
     size, sha256, entries = _count(values, "size"), values.get("sha256"), _count(values, "entries")
+    if size is not None and size > MOST_ARCHIVE_BYTES:
+        return NotDone("too_large", "The sandbox's daemon stored more than a saved folder may have.")
     if size is None or entries is None or not isinstance(sha256, str) or len(sha256) != 64:
         return NotDone("invalid", "The sandbox's daemon said nothing usable of the archive.")
     return Told(size, sha256, entries, _count(values, "leftOutCount") or 0, values.get("frozen") is True)

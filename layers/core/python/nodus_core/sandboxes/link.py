@@ -80,6 +80,8 @@ class Link:
         the reason is the sandbox's.
         """
         sandbox = self._sandbox(sandbox_id)
+        if sandbox.state not in ALIVE_SANDBOXES:
+            raise _gone(sandbox_id)
         if sandbox.token_hash is None and not enrol_code:
             raise _unauthorized(sandbox_id)
         values: Mapping[str, str] = {}
