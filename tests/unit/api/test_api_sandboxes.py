@@ -150,7 +150,9 @@ def test_the_task_of_a_machine_that_is_gone_by_our_word_alone_is_ended(
     rest = Rest()
     up(rest)
     (machine,) = alive(rest)
-    monkeypatch.setattr(rest.world.sandboxes, "turn", lambda: None)  # whatever runs there does not end by itself
+    monkeypatch.setattr(
+        rest.world.sandboxes, "_turn", lambda daemon: None
+    )  # whatever runs there does not end by itself
     rest.world.outside.sandboxes.gone(machine, "no daemon", rest.world.clock.now())
     rest.world.pass_time(1200)
     rest.world.settle()
