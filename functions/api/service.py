@@ -94,7 +94,6 @@ class Service:
     machines: MachinesSeen
     commands: SandboxCommands
     output: SandboxOutput
-    asking: Asking
     files: SandboxFiles
     terminals: SandboxTerminals
     messages: Messages
@@ -156,7 +155,6 @@ class Service:
             machines=MachinesSeen(shelf),
             commands=commands,
             output=SandboxOutput(commands, asking),
-            asking=asking,
             files=SandboxFiles(MachinesSeen(shelf), asking, transfers, clock, ids),
             terminals=SandboxTerminals(shelf, commands, wires),
             messages=Messages(shelf, kicks),

@@ -82,7 +82,7 @@ def entry_of(
     rlimits: Mapping[str, int],
     program: tuple[str | None, tuple[str, ...]],
     *,
-    listen_at: int | str | None = None,
+    listen_at: int | None = None,
 ) -> Entry:
     """What the entry code has to do.
 

@@ -18,21 +18,15 @@ from pathlib import Path
 
 from localstack.ecs_agent.enter import LISTENER
 from localstack.ecs_agent.errors import SandboxStartError
-from localstack.ecs_agent.mounts import DAEMON_STATE
 from sandbox_images.egress_proxy.policy import ALLOW_LIST, OPEN, Policy
-from sandbox_images.egress_proxy.variables import PORT
 
 _logger = logging.getLogger(__name__)
 
 DENY = "Deny"
 POLICY_VARIABLE = "NODUS_EGRESS"
 ALLOW_VARIABLE = "NODUS_EGRESS_ALLOW"
-SOCKET_VARIABLE = "NODUS_EGRESS_SOCKET"
 TRUSTED_VARIABLE = "NODUS_EGRESS_TRUSTED"
 """Of the agent itself: `HOST:PORT=ADDRESS:PORT,…`, where the proxies lead a host whatever address it is."""
-
-GUARDED_SOCKET = f"{DAEMON_STATE}/egress.sock"
-"""Where the daemon finds the proxy when it guards commands itself: in its own folder, on no network."""
 
 _HAND_OUT_S = 10.0
 _END_S = 2.0
@@ -79,13 +73,6 @@ def trusted_words(environment: Mapping[str, str]) -> tuple[str, ...]:
     except ValueError as error:
         raise ValueError(f"{TRUSTED_VARIABLE}: {error}") from error
     return words
-
-
-def listens_at(egress: Egress, *, own_guard: bool) -> int | str | None:
-    """Where a sandbox's first code listens for the proxy: a port, the path of a unix socket, or not at all."""
-    if not egress.lets_out:
-        return None
-    return GUARDED_SOCKET if own_guard else PORT
 
 
 def receive_listener(life: socket.socket) -> socket.socket:

@@ -92,14 +92,9 @@ def _run(spec: Mapping[str, Any]) -> None:
     runpy.run_module(spec["module"], run_name="__main__", alter_sys=True)
 
 
-def _hand_out_listener(at: int | str, life: int) -> None:
-    """Listen in here, on loopback or at a path, and give the socket to the agent, which serves it from outside."""
-    if isinstance(at, int):
-        listener = socket.create_server(("127.0.0.1", at))
-    else:
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(at)
-        listener.listen(128)
+def _hand_out_listener(port: int, life: int) -> None:
+    """Listen in here, on loopback, and give the socket to the agent, which serves it from outside."""
+    listener = socket.create_server(("127.0.0.1", port))
     with listener, socket.socket(fileno=os.dup(life)) as line:
         socket.send_fds(line, [LISTENER], [listener.fileno()])
 

@@ -40,7 +40,7 @@ class Entry:
         rlimits: name without RLIMIT_ -> value, soft and hard alike.
         life_fd: life line to the agent; its end ends the process. None: only in the probe.
         keep_fds: all descriptors that stay open beside 0 to 2.
-        listen_at: port on loopback, or path, at which it listens; the socket goes out over the life line. None: not.
+        listen_at: port on loopback at which it listens; the socket goes out over the life line. None: not.
         is_pid1: it is the first process of its own pid namespace.
         path: folders put in front of `sys.path`.
     """
@@ -53,7 +53,7 @@ class Entry:
     rlimits: Mapping[str, int] = field(default_factory=dict[str, int])
     life_fd: int | None = None
     keep_fds: tuple[int, ...] = ()
-    listen_at: int | str | None = None
+    listen_at: int | None = None
     is_pid1: bool = True
     path: tuple[str, ...] = ()
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from localstack.ecs_agent import mounts
 from localstack.ecs_agent.cgroups import Group
 from localstack.ecs_agent.command import Descriptors, Users, entry_of, isolated_command
-from localstack.ecs_agent.egress import GUARDED_SOCKET, SHUT, SOCKET_VARIABLE, Egress, listens_at
+from localstack.ecs_agent.egress import SHUT, Egress
 from localstack.ecs_agent.isolation import Isolation, Mode
 from localstack.ecs_agent.limits import Limits, enforced
 from localstack.ecs_agent.runtime import Runtime
 from localstack.ecs_agent.sandbox_folder import SandboxFolder
+from sandbox_images.egress_proxy.variables import PORT
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Room:
         return self.isolation.mode
 
     @property
-    def listens_at(self) -> int | str | None:
-        """Where its first code listens for the egress proxy; None: it has none."""
-        return listens_at(self.egress, own_guard=self.isolation.own_guard) if self.mode.isolated else None
+    def listens_at(self) -> int | None:
+        """The port on which its first code listens for the egress proxy; None: it has none."""
+        return PORT if self.egress.lets_out and self.mode.isolated else None
 
     def command(self, runtime: Runtime, descriptors: Descriptors, *, probe: bool = False) -> list[str]:
         """The whole command line.
@@ -99,8 +100,6 @@ class Room:
             "NODUS_LIMITS": json.dumps(holds.to_wire()),
             "NODUS_DIAL_FD": str(dial),
         }
-        if self.listens_at == GUARDED_SOCKET:
-            environment[SOCKET_VARIABLE] = GUARDED_SOCKET
         if not isolated:
             environment["NODUS_WORKSPACE_CALLED"] = self.workspace_at
         if self.users.command is not None:

@@ -220,15 +220,23 @@ class Journal:
 
     def open_commands(self, sandbox: str) -> Iterator[Command]:
         """Commands of a sandbox that carry the mark of open ones: all that have not ended, and perhaps some that have."""
-        marks = self._rows(keys.open_partition(sandbox))
-        names = [str(mark["command"]) for mark in marks]
-        for start in range(0, len(names), 100):
-            wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
-            yield from (from_row(Command, row) for row in self.store.get(wanted) if row is not None)
+        return self.at_hand(sandbox)[0]
 
     def asks_of(self, sandbox: str) -> list[Ask]:
         """What stands in a sandbox's places for asks, answered or not, those whose time is over among them."""
-        return [from_row(Ask, row) for row in self._rows(keys.ask_partition(sandbox), keys.ASKS)]
+        return self.at_hand(sandbox)[1]
+
+    def at_hand(self, sandbox: str) -> tuple[Iterator[Command], list[Ask]]:
+        """Both of them, whose marks and rows stand together: one read says that there is nothing to do."""
+        rows = list(self._rows(keys.open_partition(sandbox)))
+        names = [str(row["command"]) for row in rows if "command" in row]
+        asks = [from_row(Ask, row) for row in rows if "command" not in row]
+        return self._commands(sandbox, names), asks
+
+    def _commands(self, sandbox: str, names: Sequence[str]) -> Iterator[Command]:
+        for start in range(0, len(names), 100):
+            wanted = [keys.command_key(sandbox, name) for name in names[start : start + 100]]
+            yield from (from_row(Command, row) for row in self.store.get(wanted) if row is not None)
 
     def heard(self, sandbox: str, place: int) -> tuple[Sandbox | None, AskAnswer | None]:
         """A sandbox, and the answer in one of its places, in one read; each row is as it is now."""

@@ -102,12 +102,12 @@ def sandbox_partition(sandbox: str) -> str:
 
 
 def open_partition(sandbox: str) -> str:
-    """Where the marks of open commands stand: alone, so that what has ended is not even passed over."""
+    """Where the marks of open commands and the asks stand: alone, so that what has ended is not even passed over."""
     return f"open#{sandbox}"
 
 
 def ask_partition(sandbox: str) -> str:
-    """Where the asks to a sandbox stand, and the answers to them."""
+    """Where the answers to asks stand: a daemon that looks for work does not read them."""
     return f"ask#{sandbox}"
 
 
@@ -129,12 +129,8 @@ def open_command_key(sandbox: str, command: str) -> Key:
     return Key(open_partition(sandbox), command)
 
 
-ASKS = "q#"
-"""Beginning of the sort keys of asks; those of answers are other ones, for asks are read without them."""
-
-
 def ask_key(sandbox: str, place: int) -> Key:
-    return Key(ask_partition(sandbox), f"{ASKS}{place:02d}")
+    return Key(open_partition(sandbox), f"q#{place:02d}")
 
 
 def ask_answer_key(sandbox: str, place: int) -> Key:

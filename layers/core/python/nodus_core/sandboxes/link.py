@@ -6,7 +6,7 @@ Everything a daemon says is the agent's word: it speaks for its own sandbox only
 import hmac
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -161,8 +161,9 @@ class Link:
         """
         if sandbox.state not in ALIVE_SANDBOXES:
             return Pulled((), (), stop=True)
-        asks, room, more = self._asks(sandbox, have)
-        commands = self._open(sandbox)
+        marked, asked = self.journal.at_hand(sandbox.id)
+        asks, room, more = self._asks(asked, have)
+        commands = self._open(marked)
         cancel = tuple(command.id for command in commands if command.cancel)
         given: list[tuple[Command, str]] = []
         for command in commands:
@@ -227,11 +228,11 @@ class Link:
         except ConditionFailed:
             raise _gone(sandbox.id) from None
 
-    def _asks(self, sandbox: Sandbox, have: Collection[str]) -> tuple[tuple[Ask, ...], int, bool]:
+    def _asks(self, asked: Iterable[Ask], have: Collection[str]) -> tuple[tuple[Ask, ...], int, bool]:
         """What is asked and not answered, the room that is left for commands, and whether an ask had none."""
         now, room, left = self.clock.now(), MOST_PULLED_BYTES, False
         found: list[Ask] = []
-        for ask in self.journal.asks_of(sandbox.id):
+        for ask in asked:
             if ask.answered or ask.ends_at < now or ask.id in have:
                 continue
             size = answer_size(ask.request)
@@ -242,14 +243,14 @@ class Link:
             room -= size
         return tuple(found), room, left
 
-    def _open(self, sandbox: Sandbox) -> list[Command]:
+    def _open(self, marked: Iterable[Command]) -> list[Command]:
         """Commands that have not ended; the marks of those that have ended without the daemon are taken away."""
         found: list[Command] = []
-        for command in self.journal.open_commands(sandbox.id):
+        for command in marked:
             if command.state in OPEN_COMMANDS:
                 found.append(command)
             else:
-                self.journal.sandboxes.close_command(sandbox.id, command.id)
+                self.journal.sandboxes.close_command(command.sandbox, command.id)
         return found
 
     def _request(self, sandbox: Sandbox, command: Command, boot: str) -> str | None:
