@@ -66,6 +66,21 @@ def test_when_the_run_ends_its_commands_are_written_off_and_their_history_stays(
     assert "released" in refused.json["message"]
 
 
+def test_who_may_not_write_runs_does_nothing_in_a_runs_sandbox(rest: Rest) -> None:
+    """What is done there steers the run, and reads what the run was given."""
+    name = sandbox(rest)
+    of_sandboxes = rest.new_key(permissions=("sandboxes:read", "sandboxes:write"))
+    for path, body in (
+        ("commands", {"command": "env", "requestKey": "k"}),
+        ("terminals", {"requestKey": "k"}),
+        ("files/uploads", {"size": 1, "sha256": "0" * 64}),
+    ):
+        refused = rest.post(f"sandboxes/{name}/{path}", body, key=of_sandboxes)
+        assert (refused.code, refused.json.get("reason")) == (403, "Forbidden"), path
+        assert "agentruns:write" in refused.json["message"]
+    assert rest.get(f"sandboxes/{name}/commands", key=of_sandboxes).code == 200
+
+
 @pytest.mark.req("NOD-467")
 def test_nobody_reaches_a_sandbox_of_another_project(rest: Rest) -> None:
     name = sandbox(rest)

@@ -6,6 +6,7 @@ Everything that people do in a machine finds it here: commands, files, a termina
 from dataclasses import dataclass
 
 from nodus_core.access.door import Place
+from nodus_core.access.permissions import AGENTRUNS_WRITE, allows
 from nodus_core.conversations.context import Context
 from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.shelf import Shelf, head_of, missing, scope_of
@@ -74,6 +75,18 @@ class MachinesSeen:
         with self.shelf.reading(obj):
             head = head_of(self.shelf.journal, obj)
         return Seen(name, obj, head, 1, head.sandboxes)
+
+    def to_change(self, place: Place, name: str) -> Seen:
+        """The same, for who does something in it.
+
+        Raises `Refusal` `Forbidden` where it is a run's and the key may not write runs: what is done there steers the
+        run, and can read what it was given.
+        """
+        seen = self.find(place, name)
+        if seen.is_a_runs and not allows(place.grant.permissions, AGENTRUNS_WRITE):
+            message = f"Sandbox {name!r} is a run's: the key needs the permission {AGENTRUNS_WRITE}, too"
+            raise Refusal("Forbidden", message, kind=SANDBOX, name=name)
+        return seen
 
     def running(self, seen: Seen) -> Sandbox:
         """The machine that runs and takes work. Raises `Refusal` `SandboxNotRunning` (NOD-410, NOD-438)."""

@@ -58,7 +58,7 @@ class SandboxCommands:
         """
 
         def attempt() -> tuple[Shown, bool]:
-            seen = self._machines.find(place, name)
+            seen = self._machines.to_change(place, name)
             order, key, now = self._order(seen, asked), _receipt_key(seen, asked), self.shelf.clock.now()
             kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
@@ -116,7 +116,7 @@ class SandboxCommands:
         """Ends a command, and neither the sandbox nor another command (NOD-436); whether it had ended already."""
 
         def attempt() -> tuple[Shown, bool]:
-            seen = self._machines.find(place, name)
+            seen = self._machines.to_change(place, name)
             ended = not self.end(self._find(seen, command))
             return self._shown(seen, self._find(seen, command)), ended
 

@@ -76,14 +76,14 @@ class SandboxFiles:
     def page(self, place: Place, name: str, path: str, limit: int, after: str | None) -> PageOf:
         """A page of a folder's entries by name, or the one entry that a file is. `BadRequest` for a bad token."""
         request = {"path": path, "limit": limit, **({"after": untoken(after)} if after else {})}
-        found = self._asked(ListedFolder, self._seen(place, name), Question("list", request))
+        found = self._asked(ListedFolder, self.machines.find(place, name), Question("list", request))
         return PageOf([_entry(each) for each in found.entries], token(found.next) if found.next else None)
 
     def read(
         self, place: Place, name: str, path: str, versions: Versions, part: tuple[int, int | None] | None
     ) -> Content:
         """A file; of `part` the bytes from the first number on, up to before the second one."""
-        seen = self._seen(place, name)
+        seen = self.machines.find(place, name)
         start, end = part or (0, None)
         limit = MOST_INLINE_BYTES if end is None else min(end - start, MOST_INLINE_BYTES)
         request = {"path": path, "offset": start, "limit": limit, **versions.wire()}
@@ -94,7 +94,7 @@ class SandboxFiles:
 
     def save(self, place: Place, name: str, asked: Save, content: bytes, key: str) -> Shown:
         """Writes a file, in one step. `PreconditionFailed` where another version is there (NOD-427)."""
-        seen = self._seen(place, name)
+        seen = self.machines.to_change(place, name)
         if len(content) > MOST_INLINE_BYTES:
             upload = FileUpload(size=len(content), sha256=digest_of(content))
             self.machines.running(seen)  # before anything is stored
@@ -106,7 +106,7 @@ class SandboxFiles:
 
     def announce(self, place: Place, name: str, upload: FileUpload) -> Shown:
         """An address to which the content of a file may be put, before it is saved."""
-        seen = self._seen(place, name)
+        seen = self.machines.to_change(place, name)
         self.machines.running(seen)
         store = self._upload_name(upload)
         return {
@@ -118,13 +118,13 @@ class SandboxFiles:
 
     def save_uploaded(self, place: Place, name: str, asked: Save, upload: str, key: str) -> Shown:
         """Writes a file whose content was uploaded, in one step. `NotFound` for what was not, or over a day ago."""
-        return self._placed(self._seen(place, name), asked, upload, key)
+        return self._placed(self.machines.to_change(place, name), asked, upload, key)
 
     def remove(
         self, place: Place, name: str, path: str, versions: Versions, *, recursive: bool, key: str
     ) -> None:
         """Removes a file, a link, or a folder. `Conflict` for a folder that is not empty, or not all of it went."""
-        seen = self._seen(place, name)
+        seen = self.machines.to_change(place, name)
         request = {"path": path, "recursive": recursive, **versions.wire()}
         found = self._asked(Removed, seen, Question("remove", request, key=_key(seen, "remove", key)))
         if found.left is not None:
@@ -133,7 +133,7 @@ class SandboxFiles:
 
     def move(self, place: Place, name: str, asked: FileMove, versions: Versions, key: str) -> Shown:
         """Gives a file or folder another name. `Conflict` where that is taken."""
-        seen = self._seen(place, name)
+        seen = self.machines.to_change(place, name)
         request = {
             "path": asked.path,
             "to": asked.to,
@@ -146,7 +146,7 @@ class SandboxFiles:
 
     def make_folder(self, place: Place, name: str, path: str) -> Shown:
         """Makes a folder and those above it; one that is there is fine."""
-        self._asked(Said, self._seen(place, name), Question("mkdir", {"path": path}))
+        self._asked(Said, self.machines.to_change(place, name), Question("mkdir", {"path": path}))
         return {"path": path}
 
     def _placed(self, seen: Seen, asked: Save, upload: str, key: str) -> Shown:
@@ -186,9 +186,6 @@ class SandboxFiles:
 
     def _upload_name(self, upload: FileUpload) -> str:
         return f"up-{upload.sha256}-{upload.size}-{digest(self.ids.fresh('upload'))[:16]}"
-
-    def _seen(self, place: Place, name: str) -> Seen:
-        return self.machines.find(place, name)
 
     def _asked(self, model: type[T], seen: Seen, question: Question) -> T:
         machine = self.machines.running(seen)

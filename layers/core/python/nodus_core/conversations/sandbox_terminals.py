@@ -69,7 +69,7 @@ class SandboxTerminals:
         """
 
         def attempt() -> tuple[Shown, bool]:
-            seen, now = self._machines.find(place, name), self.shelf.clock.now()
+            seen, now = self._machines.to_change(place, name), self.shelf.clock.now()
             order, key = self._order(seen, asked), _receipt_key(seen, asked)
             kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
@@ -98,7 +98,7 @@ class SandboxTerminals:
 
         Raises `Refusal`: `SandboxNotRunning`, `Conflict` when its shell ended more than five minutes ago.
         """
-        seen = self._machines.find(place, name)
+        seen = self._machines.to_change(place, name)
         row = self._find(seen, terminal)
         if self._machines.running(seen).id != row.sandbox or not self._is_there(row):
             message = f"terminal {terminal} of Sandbox {name!r} has ended; open another one"
@@ -109,7 +109,7 @@ class SandboxTerminals:
         """Ends a terminal's shell and all that runs in it; returns whether it had ended already."""
 
         def attempt() -> tuple[Shown, bool]:
-            seen = self._machines.find(place, name)
+            seen = self._machines.to_change(place, name)
             row = self._find(seen, terminal)
             ended = not self.commands.end(row)
             return self._shown(seen, self._find(seen, terminal)), ended
