@@ -179,7 +179,8 @@ class SandboxCommands:
         raise Refusal("NotFound", message, kind=KIND, name=command[:80])
 
     def _shown(self, seen: Seen, row: Command) -> Shown:
-        request = json.loads(self.shelf.payloads.get(seen.scope, row.request))
+        with self.shelf.reading(seen.owner):
+            request = json.loads(self.shelf.payloads.get(seen.scope, row.request))
         spec = {
             "command": request["command"],
             "workingDir": request["cwd"],

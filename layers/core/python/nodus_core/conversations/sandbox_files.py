@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.asking import MOST_WAIT_S, Asking, Question
-from nodus_core.conversations.listing import PageOf, token, untoken
+from nodus_core.conversations.listing import PageOf, no_token, token, untoken
 from nodus_core.conversations.machines_seen import MachinesSeen, Seen
 from nodus_core.journal.ports import Clock, Ids
 from nodus_core.journal.transfers import Transfers
@@ -75,7 +75,7 @@ class SandboxFiles:
 
     def page(self, place: Place, name: str, path: str, limit: int, after: str | None) -> PageOf:
         """A page of a folder's entries by name, or the one entry that a file is. `BadRequest` for a bad token."""
-        request = {"path": path, "limit": limit, **({"after": untoken(after)} if after else {})}
+        request = {"path": path, "limit": limit, **({"after": _behind(after)} if after else {})}
         found = self._asked(ListedFolder, self.machines.find(place, name), Question("list", request))
         return PageOf([_entry(each) for each in found.entries], token(found.next) if found.next else None)
 
@@ -191,6 +191,16 @@ class SandboxFiles:
         machine = self.machines.running(seen)
         answer = self.asking.ask(seen.name, machine, question)
         return read_as(model, done(seen.name, answer))
+
+
+def _behind(after: str) -> str:
+    """The name that a page ended with, as the daemon wrote it. Raises `Refusal` `BadRequest`."""
+    name = untoken(after)
+    try:
+        base64.b64decode(name, validate=True)
+    except (binascii.Error, ValueError):
+        raise no_token() from None
+    return name
 
 
 def _key(seen: Seen, verb: str, key: str) -> str:

@@ -31,6 +31,8 @@ def spent(sandbox: Sandbox, now: datetime) -> Decimal:
     """USD that a sandbox's time has cost until now, or until it was gone; nothing before its task is known."""
     if sandbox.meter is None or sandbox.started_at is None:
         return ZERO
+    if sandbox.meter.closed:
+        return sandbox.meter.booked
     if sandbox.task is None and sandbox.token_hash is None:
         return ZERO
     return price(sandbox.meter.hourly, (sandbox.gone_at or now) - sandbox.started_at)
