@@ -10,6 +10,7 @@ from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.batches import Batches
 from nodus_core.conversations.definitions import Definitions
 from nodus_core.conversations.happenings import Event
+from nodus_core.conversations.images import Images
 from nodus_core.conversations.listing import Listing
 from nodus_core.conversations.promises import promise
 from nodus_core.conversations.reading import Reading
@@ -61,7 +62,8 @@ class Team:
 
     def admission(self, crash: CrashPoints | None = None, over: Shelf | None = None) -> Admission:
         world = self.world
-        return Admission(over or self.shelf(crash), world.executions, world.schedules, world.ids)
+        shelf = over or self.shelf(crash)
+        return Admission(shelf, world.executions, world.schedules, world.ids, Images(shelf))
 
     def create(self, crash: CrashPoints | None = None, *, over: Shelf | None = None) -> list[Outcome]:
         runs = [read("AgentRun", name, agent="helper", input="x") for name in NAMES]

@@ -8,6 +8,7 @@ from nodus_core.access.door import Place
 from nodus_core.aws.system import SystemClock
 from nodus_core.conversations.admission import Admission
 from nodus_core.conversations.batches import Batches
+from nodus_core.conversations.images import Images
 from nodus_core.conversations.promises import promise
 from nodus_core.conversations.shelf import Shelf, key_of
 from nodus_core.resources.manifest import read_manifest
@@ -123,7 +124,7 @@ def test_the_same_list_25_times_at_once_is_created_once(rest: Rest) -> None:
     shelf = Shelf(
         world.outside, world.payloads, SystemClock()
     )  # whoever waits for another must wait in truth
-    cases = Batches(Admission(shelf, world.executions, world.schedules, world.ids))
+    cases = Batches(Admission(shelf, world.executions, world.schedules, world.ids, Images(shelf)))
     promised = promise(key_of(PLACE, "AgentRun", ""), "POST", "/agentruns", "batch-1", *runs)
     outcomes, refusals = together(25, lambda number: cases.create(PLACE, runs, promised))
     assert refusals == []
@@ -136,7 +137,7 @@ def test_the_same_list_25_times_at_once_is_created_once(rest: Rest) -> None:
 def test_lists_that_want_the_same_names_at_once_are_each_created_whole_or_refused(rest: Rest) -> None:
     world = rest.world
     shelf = Shelf(world.outside, world.payloads, SystemClock())
-    cases = Batches(Admission(shelf, world.executions, world.schedules, world.ids))
+    cases = Batches(Admission(shelf, world.executions, world.schedules, world.ids, Images(shelf)))
     lock, won = threading.Lock(), list[int]()
 
     def create(number: int) -> None:

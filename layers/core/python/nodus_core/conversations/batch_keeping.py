@@ -91,11 +91,12 @@ class BatchKeeping:
         return partial(self._make_way, until=self.shelf.clock.now() + WAIT)
 
     def _make_way(self, lost: ConditionFailed, until: datetime) -> None:
-        if self.shelf.clock.now() >= until:
+        names = sorted({str(row["batch"]) for row in lost.current.values() if "batch" in row})
+        if names and self.shelf.clock.now() >= until:
             raise RetryableError(
                 "many calls want the same names at the same time; nothing was stored", AGAIN_S
             )
-        for name in sorted({str(row["batch"]) for row in lost.current.values() if "batch" in row}):
+        for name in names:
             self._wait_for(name, until)
 
     def _wait_for(self, name: str, until: datetime) -> None:
