@@ -28,6 +28,7 @@ from nodus_core.inference import (
     message_from_record,
 )
 from nodus_core.inference.catalogue import packaged_catalogue
+from nodus_core.inference.errors import LONGEST_RETRY_AFTER_S
 from nodus_core.inference.routing import Choice, routed, routing_request
 from nodus_core.inference.wires import encode_request
 from nodus_core.providers import Credential, Credentials, HttpModels, Timeouts
@@ -163,7 +164,7 @@ def failing(scripted: Scripted, fault: str, key: str | None = None, **timeouts: 
         ("{status: 429, retry_after: 0.5}", 0.5, 0.5),
         ("{status: 503, retry_after: date+9}", 7.9, 9.1),
         ("{status: 529, retry_after: -3}", 0, 0),
-        ("{status: 429, retry_after: 1e99}", 86_400, 86_400),
+        ("{status: 429, retry_after: 1e99}", LONGEST_RETRY_AFTER_S, LONGEST_RETRY_AFTER_S),
     ],
 )
 def test_a_busy_provider_is_unavailable_for_the_time_it_names(
