@@ -92,9 +92,9 @@ def test_a_published_template_is_an_agent_that_runs_can_use(admin: Admin, name: 
     assert agent.system
     run = AgentRunSpec.model_validate({"agent": name, "input": "x"})
     check_available("r", run, name, agent)  # raises what it would refuse
-    none_of_it = agent.model_copy(update={"image": "registry.example/own"})
+    grouped = run.model_copy(update={"group": "g"})
     with pytest.raises(Refusal):  # so that its silence means something
-        check_available("r", run, name, none_of_it)
+        check_available("r", grouped, name, agent)
 
 
 @pytest.mark.parametrize(

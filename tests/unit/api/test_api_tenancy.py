@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from nodus_core.access.door import Place
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.images import Images
 from nodus_core.conversations.pinning import pinned
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.batches import Staged
@@ -215,7 +216,7 @@ def stage_runs(rest: Rest, names: list[str]) -> Batch:
         read_manifest(manifest("AgentRun", name, {"agent": "hello-agent", "input": "x"}), "AgentRun", "web")
         for name in names
     ]
-    runs = [pinned(shelf, place, world.ids.fresh("run"), item, now) for item in wanted]
+    runs = [pinned(Images(shelf), place, world.ids.fresh("run"), item, now) for item in wanted]
     uids = tuple(run.object.uid for run in runs)
     batch = Batch("batch-x", "acme", "web", tuple(names), uids, now)
     world.journal.batches.open(batch)

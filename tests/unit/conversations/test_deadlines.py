@@ -40,7 +40,7 @@ class Calls:
         self.at: list[datetime] = []
         call = world.models.call
 
-        def noted(request: Any, key: str | None) -> Any:
+        def noted(request: Any, key: str | None = None) -> Any:
             self.at.append(world.clock.now())
             return call(request, key)
 

@@ -150,7 +150,7 @@ def test_a_call_that_does_not_fit_under_the_cap_is_not_made() -> None:
 def test_without_a_router_sonnet_answers() -> None:
     world = World(plays([says("hi")]))
     original = world.models.call
-    world.models.call = lambda request, key: (  # type: ignore[method-assign]
+    world.models.call = lambda request, key=None: (  # type: ignore[method-assign]
         (_ for _ in ()).throw(ModelUnavailable("down"))
         if request.target.family == "router"
         else original(request, key)

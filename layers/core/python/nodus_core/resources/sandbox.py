@@ -152,7 +152,7 @@ COLUMNS = (
     Column("Disk", "status.disk", "Size of the disk and what is used of it."),
     Column("Idle-Timeout", "spec.idleTimeout", "After how much idle time it is stopped."),
     Column("Cost", dollars("status.costUSD"), "What it has cost."),
-    Column("Run", _run, "The run that it belongs to; none for one's own."),
+    Column("Run", _run, "The run that it belongs to; none for one's own.", priority=1),
     AGE,
     Column("Image", "spec.image", "Image of the sandbox.", priority=1),
     Column("Egress", "spec.network.egress.policy", "What commands may reach.", priority=1),
