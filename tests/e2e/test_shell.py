@@ -21,16 +21,22 @@ PROMPT = r"\$ "
 
 
 @pytest.fixture(scope="module")
-def settled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A place with a running sandbox."""
-    cloud = request.getfixturevalue("local_cloud")
+def made(local_cloud: TestCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A place with a sandbox."""
     place = Place(
-        {**_environment(), "NODUS_CONFIG": str(cloud.configuration)}, tmp_path_factory.mktemp("shell")
+        {**_environment(), "NODUS_CONFIG": str(local_cloud.configuration)}, tmp_path_factory.mktemp("shell")
     )
     place.nodus("create", "sandbox", NAME, "--idle-timeout", "1h")
-    place.nodus("wait", f"sandbox/{NAME}", "--for=jsonpath={.status.phase}=Running", "--timeout=2m")
     yield place
     place.nodus("delete", f"sandbox/{NAME}")
+
+
+@pytest.fixture
+def settled(made: Place) -> Place:
+    """The place, where the sandbox runs, also behind a test that has stopped it."""
+    made.nodus("start", f"sandbox/{NAME}")
+    made.nodus("wait", f"sandbox/{NAME}", "--for=jsonpath={.status.phase}=Running", "--timeout=2m")
+    return made
 
 
 def _environment() -> dict[str, str]:
