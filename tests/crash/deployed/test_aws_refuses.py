@@ -21,7 +21,7 @@ from tests.integration.waiting import until
 pytestmark = pytest.mark.timeout(600, func_only=True)
 
 SEED = int(os.environ.get("SEED", "1"))
-RATES = {"dynamodb": 0.08, "s3": 0.15, "states": 0.3}
+RATES = {"dynamodb": 0.08, "s3": 0.5, "states": 0.3}
 LONG = "y" * 6000
 """A text that does not fit into a row: it is an object."""
 
