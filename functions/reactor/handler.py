@@ -6,6 +6,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from nodus_core.aws.task_times import began_of
 from nodus_core.bootstrap import core
 from nodus_core.journal.ports import Event
 from nodus_core.kernel.errors import NodusError, RetryableError
@@ -69,10 +70,8 @@ def _event(event: dict[str, Any]) -> None:
             core(Environment).reactions.line_died(detail["name"])
         case "aws.ecs":
             reason = detail.get("stoppedReason") or detail.get("stopCode") or "its task has stopped"
-            began = detail.get("pullStartedAt") or detail.get("startedAt") or detail.get("stoppedAt")
-            core(Environment).reactions.task_stopped(
-                detail.get("startedBy", ""), reason, _moment(began), _moment(detail.get("stoppedAt"))
-            )
+            began, ended = _moment(began_of(detail)), _moment(detail.get("stoppedAt"))
+            core(Environment).reactions.task_stopped(detail.get("startedBy", ""), reason, began, ended)
         case "nodus.schedules":
             core(Environment).reactions.deadline_came(detail["line"])
         case source:

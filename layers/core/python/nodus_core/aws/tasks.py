@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
 from nodus_core.aws.task_definitions import TaskDefinitions
+from nodus_core.aws.task_times import began_of
 from nodus_core.journal.ports import TaskPhase, TaskReport
 from nodus_core.kernel.errors import RetryableError, TerminalError
 
@@ -162,14 +162,6 @@ class EcsSandboxTasks:
             "overrides": overrides,
             "tags": [{"key": key, "value": value} for key, value in tags.items()],
         }
-
-
-def began_of(task: Mapping[str, Any]) -> datetime | None:
-    """When a task's time began to cost: Fargate counts from the pull of its image on, to its end.
-
-    One that stopped before its image was pulled has cost nothing.
-    """
-    return task.get("pullStartedAt") or task.get("startedAt") or task.get("stoppedAt")
 
 
 def _started(answer: dict[str, Any], sandbox: str) -> str:

@@ -5,16 +5,16 @@ place the ask ─► ring ─► look for its answer with a growing interval ─
 """
 
 import json
-import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from nodus_core.conversations.bells import ring
 from nodus_core.journal.asks import PLACES
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.ports import Bell, Clock
 from nodus_core.kernel import ids
-from nodus_core.kernel.errors import ConditionFailed, NodusError, Refusal
+from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.objects import SANDBOX
 from nodus_core.kernel.sandboxes import Ask, Sandbox
 from nodus_core.kernel.states import SandboxState
@@ -30,8 +30,6 @@ LAST_INTERVAL_S = 0.25
 
 TRIES = 4
 """How often a free place is looked for before the sandbox counts as too busy."""
-
-log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
 """What a daemon answers: `state` is `exited`, `failed` (nothing has changed) or `lost`, with `reason` and `message`.
@@ -70,7 +68,7 @@ class Asking:
         at the same time, `ServiceUnavailable` when it says nothing in time; it may then still do what was asked.
         """
         ask = self._place(name, machine, question)
-        self.ring(machine)
+        ring(self.bell, machine)
         answer = self._wait(name, machine, ask)
         self._let_go(ask)
         if answer is None:
@@ -118,18 +116,10 @@ class Asking:
             if self.clock.now() >= ask.ends_at:
                 return None
             if head.connection != rung:  # it may have pulled just before the ask was there
-                self.ring(head)
+                ring(self.bell, head)
                 rung = head.connection
             self.clock.sleep(interval)
             interval = min(interval * 1.5, LAST_INTERVAL_S)
-
-    def ring(self, machine: Sandbox) -> None:
-        """Asks the daemon to look now; a bell that is not heard only costs time."""
-        if machine.connection is not None:
-            try:
-                self.bell.ring(machine.connection)
-            except NodusError as error:
-                log.warning("the bell of sandbox %s was not rung: %s", machine.id, error)
 
     def _let_go(self, ask: Ask) -> None:
         try:

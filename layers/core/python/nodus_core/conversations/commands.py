@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from nodus_core.conversations import sandbox_ends
+from nodus_core.conversations import bells, sandbox_ends
 from nodus_core.conversations.session import Session
+from nodus_core.journal.sandboxes import Sandboxes
 from nodus_core.journal.terms import CallPlace, Terms
 from nodus_core.kernel import ids
-from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
+from nodus_core.kernel.errors import ConditionFailed, CorruptRow
 from nodus_core.kernel.sandboxes import Command, Sandbox
 from nodus_core.kernel.states import CommandState, SandboxState
 from nodus_core.kernel.tasks import Result, Task
@@ -113,11 +114,8 @@ def canonical(value: dict[str, Any]) -> str:
 def ring(session: Session) -> None:
     """Asks the daemon to look now; a bell that is not heard only costs time."""
     session.rung = session.sandbox.connection if session.sandbox else None
-    if session.rung is not None:
-        try:
-            session.ports.bell.ring(session.rung)
-        except NodusError as error:
-            log.warning("the bell of sandbox %s was not rung: %s", session.conversation.sandbox, error)
+    if session.sandbox is not None:
+        bells.ring(session.ports.bell, session.sandbox)
 
 
 def wait_for(session: Session, tasks: Sequence[Task], call: CallPlace | None = None) -> News:
@@ -182,6 +180,14 @@ def cancel(session: Session, tasks: Sequence[Task]) -> None:
             if lost.current[0].get("state") == CommandState.CLAIMED.value:
                 sandboxes.cancel_command(sandbox, name)
     ring(session)
+
+
+def end(sandboxes: Sandboxes, command: Command, now: datetime) -> None:
+    """Takes back a command that no daemon has, or has its daemon end it. Raises `ConditionFailed` when it has moved on."""
+    if command.state is CommandState.PENDING:
+        sandboxes.withdraw_command(command.sandbox, command.id, now)
+    else:
+        sandboxes.cancel_command(command.sandbox, command.id)
 
 
 def write_off(session: Session, sandbox: Sandbox, commands: Sequence[Command]) -> None:

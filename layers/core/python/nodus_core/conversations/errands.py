@@ -1,5 +1,6 @@
 """Commands that a line gives for itself and not for a step: it waits for them as for those of steps."""
 
+import logging
 from datetime import datetime
 
 from nodus_core.conversations import commands, sandbox_ends
@@ -8,7 +9,9 @@ from nodus_core.conversations.resting import rest_until_due
 from nodus_core.conversations.session import Session
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow
 from nodus_core.kernel.sandboxes import Command, Sandbox
-from nodus_core.kernel.states import CommandState, SandboxState
+from nodus_core.kernel.states import SandboxState
+
+log = logging.getLogger(__name__)
 
 REST_S = 30.0
 """Seconds after which a line that rests meanwhile looks again; the kick of the command's end comes first."""
@@ -63,12 +66,8 @@ def _look(session: Session, sandbox: str, name: str) -> tuple[Sandbox, Command]:
 
 def _ended(session: Session, command: Command, now: datetime) -> Command:
     """A command whose time is over is taken back, or the daemon asked to end it."""
-    sandboxes = session.ports.journal.sandboxes
     try:
-        if command.state is CommandState.PENDING:
-            sandboxes.withdraw_command(command.sandbox, command.id, now)
-        else:
-            sandboxes.cancel_command(command.sandbox, command.id)
-    except ConditionFailed:
-        pass  # it ended at this very moment
+        commands.end(session.ports.journal.sandboxes, command, now)
+    except ConditionFailed as lost:
+        log.info("command %s ended at the very moment at which its time was over: %s", command.id, lost)
     return session.ports.journal.command(command.sandbox, command.id) or command

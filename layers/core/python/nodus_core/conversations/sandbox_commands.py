@@ -8,6 +8,7 @@ placed (the machine runs) ──► taken by the daemon ──► ended, with it
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -15,7 +16,8 @@ from typing import Any
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.asking import Asking
-from nodus_core.conversations.commands import canonical, digest_of, pending
+from nodus_core.conversations.bells import ring
+from nodus_core.conversations.commands import canonical, digest_of, end, pending
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.listing import PageOf, token, untoken
 from nodus_core.conversations.machines_seen import MachinesSeen, Seen
@@ -62,12 +64,13 @@ class SandboxCommands:
             order, key, now = self._order(seen, asked), _receipt_key(seen, asked), self.shelf.clock.now()
             kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
-                return self._again(seen, kept, order, asked), True
+                check_same(seen, kept, order, asked.request_key, "command")
+                return self._shown(seen, self._find(seen, json.loads(kept.facts)["id"])), True
             machine = self._machines.running(seen)
-            command = self._command(seen, machine.id, order, now)
+            command = self.pending(seen, machine, ids.persons_command, order, now)
             receipt = Receipt(key, command.digest, json.dumps({"id": command.id}), now)
             self.place(seen, command, receipt)
-            self.asking.ring(machine)
+            ring(self.asking.bell, machine)
             return self._shown(seen, command), False
 
         return look_again(SANDBOX, name, attempt)
@@ -127,13 +130,10 @@ class SandboxCommands:
         sandboxes = self.shelf.journal.sandboxes
         if row.state not in OPEN_COMMANDS:
             return False
-        if row.state is CommandState.PENDING:
-            sandboxes.withdraw_command(row.sandbox, row.id, self.shelf.clock.now())
-        else:
-            sandboxes.cancel_command(row.sandbox, row.id)
+        end(sandboxes, row, self.shelf.clock.now())
         machine = self.shelf.journal.sandbox(row.sandbox)
         if machine is not None:
-            self.asking.ring(machine)
+            ring(self.asking.bell, machine)
         return True
 
     @cached_property
@@ -155,58 +155,52 @@ class SandboxCommands:
             machines.place(seen.head, command, receipt, now)
             self.kicks.nudge(seen.owner.uid)
 
-    def _command(self, seen: Seen, sandbox: str, order: Order, now: datetime) -> Command:
-        name = ids.persons_command(micros(now), ids.digest(self.shelf.journal.writer.ids.fresh("command")))
+    def pending(
+        self, seen: Seen, machine: Sandbox, named: Callable[[int, str], str], order: Order, now: datetime
+    ) -> Command:
+        """A row that is to be placed, its request kept; `named` makes its id of a moment and a digest."""
+        name = named(micros(now), ids.digest(self.shelf.journal.writer.ids.fresh("command")))
         request = self.shelf.payloads.put(seen.scope, canonical(order.request))
-        return pending(sandbox, name, order, request, now)
+        return pending(machine.id, name, order, request, now)
 
-    def _again(self, seen: Seen, kept: Receipt, order: Order, asked: SandboxCommand) -> Shown:
-        if kept.digest != digest_of(order):
-            message = f"request key {asked.request_key!r} stands for another command in Sandbox {seen.name!r}"
-            raise Refusal("IdempotencyKeyConflict", message, kind=SANDBOX, name=seen.name)
-        return self._shown(seen, self._find(seen, json.loads(kept.facts)["id"]))
+    def row(self, seen: Seen, name: str) -> Command | None:
+        """The row of that id, of whichever machine."""
+        found = (self.shelf.journal.command(seen.machine(ordinal), name) for ordinal in seen.ordinals)
+        return next((row for row in found if row is not None), None)
 
     def _find(self, seen: Seen, command: str) -> Command:
         """The command of that id, of whichever machine. Raises `Refusal` `NotFound`."""
-        ordinals = seen.ordinals if ids.is_persons_command(command) else ()
-        for ordinal in ordinals:
-            row = self.shelf.journal.command(seen.machine(ordinal), command)
-            if row is not None:
-                return row
+        row = self.row(seen, command) if ids.is_persons_command(command) else None
+        if row is not None:
+            return row
         message = (
             f"Sandbox {seen.name!r} has no command {command[:80]!r}; nodus sandbox commands NAME lists them"
         )
         raise Refusal("NotFound", message, kind=KIND, name=command[:80])
 
     def _shown(self, seen: Seen, row: Command) -> Shown:
+        return self.view(KIND, seen, row, _spec)
+
+    def view(self, kind: str, seen: Seen, row: Command, spec: Callable[[Shown], Shown]) -> Shown:
+        """A row as people see it; `spec` makes of its request what they had asked for."""
         with self.shelf.reading(seen.owner):
             request = json.loads(self.shelf.payloads.get(seen.scope, row.request))
-        spec = {
-            "command": request["command"],
-            "workingDir": request["cwd"],
-            "timeout": f"{request['timeoutS']}s",
-        }
-        metadata = {
-            "name": row.id,
-            "namespace": seen.owner.key.project,
-            "creationTimestamp": stamp(row.created_at),
-        }
-        return {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": metadata,
-            "spec": spec,
-            "status": self.status(seen, row),
-        }
-
-    def status(self, seen: Seen, row: Command) -> Shown:
-        """How a command stands, for people."""
-        state, code = self._state(seen, row)
+            state, code = self._state(seen, row)
         moments = {"startedAt": row.claimed_at, "finishedAt": row.finished_at}
         return {
-            "state": state,
-            **({} if code is None else {"exitCode": code}),
-            **{word: stamp(at) for word, at in moments.items() if at is not None},
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "metadata": {
+                "name": row.id,
+                "namespace": seen.owner.key.project,
+                "creationTimestamp": stamp(row.created_at),
+            },
+            "spec": spec(request),
+            "status": {
+                "state": state,
+                **({} if code is None else {"exitCode": code}),
+                **{word: stamp(at) for word, at in moments.items() if at is not None},
+            },
         }
 
     def _state(self, seen: Seen, row: Command) -> tuple[str, int | None]:
@@ -225,6 +219,21 @@ class SandboxCommands:
 
 
 _PREFIX = keys.command_key("", ids.PERSONS).sk
+
+
+def check_same(seen: Seen, kept: Receipt, order: Order, key: str, what: str) -> None:
+    """Raises `Refusal` `IdempotencyKeyConflict` where a request key was used for something else."""
+    if kept.digest != digest_of(order):
+        message = f"request key {key!r} stands for another {what} in Sandbox {seen.name!r}"
+        raise Refusal("IdempotencyKeyConflict", message, kind=SANDBOX, name=seen.name)
+
+
+def _spec(request: Shown) -> Shown:
+    return {
+        "command": request["command"],
+        "workingDir": request["cwd"],
+        "timeout": f"{request['timeoutS']}s",
+    }
 
 
 def _receipt_key(seen: Seen, asked: SandboxCommand) -> str:

@@ -9,18 +9,17 @@ import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
 from nodus_core.access.door import Place
-from nodus_core.conversations.commands import canonical, digest_of, pending
+from nodus_core.conversations.bells import ring
 from nodus_core.conversations.machines_seen import MachinesSeen, Seen
 from nodus_core.conversations.races import look_again
-from nodus_core.conversations.sandbox_commands import SandboxCommands
+from nodus_core.conversations.sandbox_commands import SandboxCommands, check_same
 from nodus_core.conversations.shelf import Shelf
-from nodus_core.journal.changes import micros
 from nodus_core.journal.receipts import binds
 from nodus_core.kernel import ids
 from nodus_core.kernel.connections import Ticket
@@ -29,7 +28,6 @@ from nodus_core.kernel.objects import SANDBOX, Receipt
 from nodus_core.kernel.sandboxes import Command
 from nodus_core.kernel.states import OPEN_COMMANDS, CommandState
 from nodus_core.kernel.times import stamp
-from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.sandbox_terminal import SandboxTerminal
 from nodus_core.sandboxes.tools import TERMINAL, Order
 
@@ -73,12 +71,13 @@ class SandboxTerminals:
             order, key = self._order(seen, asked), _receipt_key(seen, asked)
             kept = self.shelf.journal.receipt(key)
             if kept is not None and binds(kept, now):
-                return self._with_ticket(seen, self._again(seen, kept, order, asked)), True
+                check_same(seen, kept, order, asked.request_key, "terminal")
+                return self._with_ticket(seen, self._find(seen, kept.facts)), True
             machine = self._machines.running(seen)
             self._check_room(seen, machine.id)
-            terminal = self._command(seen, machine.id, order, now)
+            terminal = self.commands.pending(seen, machine, ids.terminal_id, order, now)
             self.commands.place(seen, terminal, Receipt(key, terminal.digest, terminal.id, now))
-            self.commands.asking.ring(machine)
+            ring(self.commands.asking.bell, machine)
             return self._with_ticket(seen, terminal), False
 
         return look_again(SANDBOX, name, attempt)
@@ -134,12 +133,6 @@ class SandboxTerminals:
             },
         )
 
-    def _command(self, seen: Seen, sandbox: str, order: Order, now: datetime) -> Command:
-        name = ids.terminal_id(micros(now), ids.digest(self.shelf.journal.writer.ids.fresh("terminal")))
-        return pending(
-            sandbox, name, order, self.shelf.payloads.put(seen.scope, canonical(order.request)), now
-        )
-
     def _check_room(self, seen: Seen, sandbox: str) -> None:
         if len(self._open(sandbox)) >= MOST_OPEN:
             message = (
@@ -152,20 +145,11 @@ class SandboxTerminals:
         found = self.shelf.journal.open_commands(sandbox)
         return [row for row in found if row.kind == TERMINAL and row.state in OPEN_COMMANDS]
 
-    def _again(self, seen: Seen, kept: Receipt, order: Order, asked: SandboxTerminal) -> Command:
-        if kept.digest != digest_of(order):
-            message = (
-                f"request key {asked.request_key!r} stands for another terminal in Sandbox {seen.name!r}"
-            )
-            raise Refusal("IdempotencyKeyConflict", message, kind=SANDBOX, name=seen.name)
-        return self._find(seen, kept.facts)
-
     def _find(self, seen: Seen, terminal: str) -> Command:
         """The terminal of that id, of whichever machine. Raises `Refusal` `NotFound`."""
-        for ordinal in seen.ordinals if ids.is_terminal(terminal) else ():
-            row = self.shelf.journal.command(seen.machine(ordinal), terminal)
-            if row is not None:
-                return row
+        row = self.commands.row(seen, terminal) if ids.is_terminal(terminal) else None
+        if row is not None:
+            return row
         message = f"Sandbox {seen.name!r} has no terminal {terminal[:80]!r}"
         raise Refusal("NotFound", message, kind=KIND, name=terminal[:80])
 
@@ -186,26 +170,17 @@ class SandboxTerminals:
         return shown
 
     def _shown(self, seen: Seen, row: Command) -> Shown:
-        request = json.loads(self.shelf.payloads.get(seen.scope, row.request))
-        spec = {
-            **({} if request["command"] is None else {"command": request["command"]}),
-            "workingDir": request["cwd"],
-            "columns": request["cols"],
-            "rows": request["rows"],
-            "term": request["term"],
-        }
-        metadata = {
-            "name": row.id,
-            "namespace": seen.owner.key.project,
-            "creationTimestamp": stamp(row.created_at),
-        }
-        return {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": metadata,
-            "spec": spec,
-            "status": self.commands.status(seen, row),
-        }
+        return self.commands.view(KIND, seen, row, _spec)
+
+
+def _spec(request: Shown) -> Shown:
+    return {
+        **({} if request["command"] is None else {"command": request["command"]}),
+        "workingDir": request["cwd"],
+        "columns": request["cols"],
+        "rows": request["rows"],
+        "term": request["term"],
+    }
 
 
 def _receipt_key(seen: Seen, asked: SandboxTerminal) -> str:

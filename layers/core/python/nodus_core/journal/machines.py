@@ -50,7 +50,7 @@ class Machines:
         )
 
     def place(self, conversation: Conversation, command: Command, receipt: Receipt, now: datetime) -> None:
-        """A person's command goes to the machine; the line rings its bell.
+        """A person's command goes to the machine; its line is due, and rings where the one who placed it was not heard.
 
         `receipt` keeps the request key. Condition: the machine runs and is wanted to, the key is free.
         """
