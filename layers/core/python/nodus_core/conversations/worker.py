@@ -188,6 +188,33 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return calls.place(session, planned)
         case to.Watch(tasks=tasks):
             return calls.watch(session, tasks)
+        case to.Resume(tasks=tasks):
+            return resumption.resume(session, tasks)
+        case to.Cut(keys=keys):
+            return calls.cut(session, keys)
+        case to.FinishTurn():
+            return turns.finish_turn(session, decision)
+        case to.End():
+            return turns.end(session)
+        case to.ReturnUnread():
+            return unread.return_unread(session)
+        case to.Close():
+            return turns.close(session)
+        case to.Rest() if session.conversation.kind == MACHINE:
+            return machine_line.rest(session, decision)
+        case to.Rest():
+            return resting.rest(session, decision)
+        case to.Expire():
+            session.expire()
+            session.reload()
+            return None
+        case _:
+            return _look_after(session, decision)
+
+
+def _look_after(session: Session, decision: to.OfSandbox) -> Directive | None:  # noqa: C901 - one arm per decision
+    """Carries out a decision on the line's sandbox."""
+    match decision:
         case to.Launch():
             return machine_line.launch(session)
         case to.Keep():
@@ -204,31 +231,11 @@ def _perform(session: Session, decision: to.Decision) -> Directive | None:  # no
             return saving.follow(session)
         case to.DropSaves():
             return saving.drop(session, decision)
-        case to.Expire():
-            session.expire()
-            session.reload()
-            return None
         case to.ExtendSandbox():
             return stopping.extend(session)
         case to.LetGo(sandbox=sandbox):
             return turns.let_go(session, sandbox, "it is not paid for, or nobody uses it")
         case to.BookSandbox(sandbox=sandbox):
             return metered.book(session, sandbox)
-        case to.Resume(tasks=tasks):
-            return resumption.resume(session, tasks)
-        case to.Cut(keys=keys):
-            return calls.cut(session, keys)
-        case to.FinishTurn():
-            return turns.finish_turn(session, decision)
-        case to.End():
-            return turns.end(session)
-        case to.ReturnUnread():
-            return unread.return_unread(session)
         case to.Release(sandbox=sandbox):
             return turns.release(session, sandbox)
-        case to.Close():
-            return turns.close(session)
-        case to.Rest() if session.conversation.kind == MACHINE:
-            return machine_line.rest(session, decision)
-        case to.Rest():
-            return resting.rest(session, decision)

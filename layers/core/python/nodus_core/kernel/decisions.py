@@ -184,9 +184,8 @@ class Rest:
     reason: str
 
 
-Decision = (
-    OpenTurn
-    | BeginSave
+OfSandbox = (
+    BeginSave
     | FollowSave
     | DropSaves
     | Launch
@@ -194,6 +193,16 @@ Decision = (
     | ExtendMachine
     | Pause
     | Settle
+    | ExtendSandbox
+    | LetGo
+    | BookSandbox
+    | Release
+)
+"""What is decided about the line's sandbox."""
+
+Decision = (
+    OfSandbox
+    | OpenTurn
     | StartSandbox
     | CopySource
     | RunSetup
@@ -202,15 +211,11 @@ Decision = (
     | Place
     | Watch
     | Expire
-    | ExtendSandbox
-    | LetGo
-    | BookSandbox
     | Resume
     | Cut
     | FinishTurn
     | End
     | ReturnUnread
-    | Release
     | Close
     | Rest
 )

@@ -20,9 +20,9 @@ from nodus_core.kernel.ids import ask_place, digest
 from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox, Used
 from nodus_core.kernel.states import ALIVE_SANDBOXES, OPEN_COMMANDS, CommandState, SandboxState
 from nodus_core.kernel.text import Inline, Text, inline
+from nodus_core.sandboxes.admittance import Admittance, gone, unauthorized
 from nodus_core.sandboxes.frames import MOST_PULLED_BYTES, MOST_REQUEST_BYTES, answer_size
 from nodus_core.sandboxes.outcome import figures, outcome
-from nodus_core.sandboxes.secret_values import NotHandedOver, SecretValues
 
 MOST_ANSWER_BYTES = 256 * 1024
 """Bytes of the answer to an ask, which stands in a row."""
@@ -34,19 +34,6 @@ MOST_PROBLEM = 1000
 """Characters of what is said of a command that cannot be handed over."""
 
 log = logging.getLogger(__name__)
-
-UNGUARDED = (
-    "nothing in this sandbox enforces the egress policy {policy}, so no command is run in it. The log of its daemon "
-    "says why its egress guard does not hold; docs/operations.md says what the guard needs."
-)
-"""The reason of a sandbox that could not keep its egress policy, and what to do."""
-
-
-UNISOLATED = (
-    "secrets are not handed to a sandbox without isolation, where every process of the machine's user could read them. "
-    "Take spec.secrets away, or run it where sandboxes are isolated (docs/operations.md)."
-)
-"""The reason of a sandbox that was to have secrets on a machine without isolation."""
 
 
 @dataclass(frozen=True)
@@ -81,66 +68,25 @@ class Link:
         """
         sandbox = self._sandbox(sandbox_id)
         if sandbox.state not in ALIVE_SANDBOXES:
-            raise _gone(sandbox_id)
+            raise gone(sandbox_id)
         if sandbox.token_hash is None and not enrol_code:
-            raise _unauthorized(sandbox_id)
-        values: Mapping[str, str] = {}
+            raise unauthorized(sandbox_id)
         try:
-            if sandbox.secrets:
-                values = self._secrets(sandbox, greeting, digest(enrol_code or ""))
-            if sandbox.token_hash is None:
-                code = digest(enrol_code or "")
-                self._refuse_unguarded(sandbox, greeting, code)
-                self.journal.sandboxes.enrol(sandbox_id, code, greeting)
-            else:
-                self.journal.sandboxes.reboot(sandbox_id, greeting)
+            values = Admittance(self.journal, self.clock, self.vault).admit(
+                sandbox, greeting, digest(enrol_code or "")
+            )
         except ConditionFailed:
-            raise _unauthorized(sandbox_id) from None
+            raise unauthorized(sandbox_id) from None
         for command in self.journal.open_commands(sandbox_id):
             if command.state is CommandState.CLAIMED and command.boot != greeting.boot:
                 self._lose(command)
         return values
 
-    def _secrets(self, sandbox: Sandbox, greeting: Greeting, code: str) -> Mapping[str, str]:
-        """What `hello` hands over to the one daemon that may speak for the sandbox (NOD-455)."""
-        known, said = (
-            (sandbox.token_hash, greeting.token_hash) if sandbox.token_hash else (sandbox.enrol_hash, code)
-        )
-        if not hmac.compare_digest(known, said):
-            raise _unauthorized(sandbox.id)
-        if sandbox.token_hash is None and not greeting.isolated:
-            raise self._refused(sandbox, UNISOLATED)
-        head = self.journal.conversation(sandbox.conversation)
-        if head is None:
-            raise _gone(sandbox.id)
-        try:
-            return SecretValues(self.vault).of(sandbox, head.object)
-        except NotHandedOver as problem:
-            raise self._refused(sandbox, f"its secrets cannot be handed over: {problem}") from problem
-
-    def _refuse_unguarded(self, sandbox: Sandbox, greeting: Greeting, code: str) -> None:
-        """Ends a sandbox without a guard, unless its launcher was told to do without.
-
-        That holds for every policy: Open, too, promises that private and metadata addresses stay closed (NOD-460).
-        Only the first greeting counts, which has the launcher's word: afterwards a command may speak for the daemon.
-        """
-        if greeting.guard is not None or greeting.opted_in:
-            return
-        if not hmac.compare_digest(sandbox.enrol_hash, code):
-            raise _unauthorized(sandbox.id)
-        raise self._refused(sandbox, UNGUARDED.format(policy=sandbox.egress))
-
-    def _refused(self, sandbox: Sandbox, reason: str) -> Refusal:
-        """Ends a sandbox that must take no command. Raises `ConditionFailed` when it is not as it was seen."""
-        self.journal.sandboxes.gone(sandbox.id, reason, self.clock.now(), only=(sandbox.state,))
-        log.error("sandbox %s is refused: %s", sandbox.id, reason)
-        return _gone(sandbox.id)
-
     def refused(self, sandbox_id: str, enrol_code: str, reason: str) -> None:
         """The launcher could not start the sandbox and says why."""
         sandbox = self._sandbox(sandbox_id)
         if not hmac.compare_digest(sandbox.enrol_hash, digest(enrol_code)):
-            raise _unauthorized(sandbox_id)
+            raise unauthorized(sandbox_id)
         try:
             self.journal.sandboxes.gone(sandbox_id, reason[:2000], self.clock.now())
         except ConditionFailed:
@@ -150,7 +96,7 @@ class Link:
         """The sandbox whose daemon this token belongs to. Raises `Refusal`."""
         sandbox = self._sandbox(sandbox_id)
         if sandbox.token_hash is None or not hmac.compare_digest(sandbox.token_hash, digest(token)):
-            raise _unauthorized(sandbox_id)
+            raise unauthorized(sandbox_id)
         return sandbox
 
     def pull(self, sandbox: Sandbox, boot: str, have: Collection[str] = ()) -> Pulled:
@@ -226,7 +172,7 @@ class Link:
         try:
             self.journal.sandboxes.attach(sandbox.id, connection, self.clock.now())
         except ConditionFailed:
-            raise _gone(sandbox.id) from None
+            raise gone(sandbox.id) from None
 
     def _asks(self, asked: Iterable[Ask], have: Collection[str]) -> tuple[tuple[Ask, ...], int, bool]:
         """What is asked and not answered, the room that is left for commands, and whether an ask had none."""
@@ -311,25 +257,17 @@ class Link:
     def _sandbox(self, sandbox_id: str) -> Sandbox:
         sandbox = self.journal.sandbox(sandbox_id)
         if sandbox is None:
-            raise _unauthorized(sandbox_id)
+            raise unauthorized(sandbox_id)
         if sandbox.state not in ALIVE_SANDBOXES and sandbox.state is not SandboxState.RELEASING:
-            raise _gone(sandbox_id)
+            raise gone(sandbox_id)
         return sandbox
 
     def _scope(self, sandbox: Sandbox) -> Scope:
         head = self.journal.conversation(sandbox.conversation)
         if head is None:
-            raise _gone(sandbox.id)
+            raise gone(sandbox.id)
         return Scope(head.object.org, head.id)
-
-
-def _unauthorized(sandbox: str) -> Refusal:
-    return Refusal("Unauthorized", f"the credential does not speak for sandbox {sandbox!r}")
 
 
 def _not_its_own(sandbox: Sandbox, command: str) -> Refusal:
     return Refusal("Conflict", f"command {command!r} of sandbox {sandbox.id!r} is not this boot's to finish")
-
-
-def _gone(sandbox: str) -> Refusal:
-    return Refusal("Gone", f"sandbox {sandbox!r} is released")
