@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from nodus_core.documents.operations import ONE, Operation, operations
+from nodus_core.documents.calls import ONE, Operation
+from nodus_core.documents.operations import operations
 from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
 
 Document = dict[str, Any]

@@ -2,9 +2,10 @@
 
 from typing import Any, cast
 
-from nodus_core.documents.operations import Operation, operations
+from nodus_core.documents.calls import Operation
+from nodus_core.documents.operations import operations
+from nodus_core.documents.parts import STATUS
 from nodus_core.documents.schemas import GVK, all_schemas, gvk, relocated
-from nodus_core.documents.shared import STATUS
 from nodus_core.resources.media_types import JSON
 
 Document = dict[str, Any]

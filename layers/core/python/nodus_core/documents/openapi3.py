@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from nodus_core.documents.operations import Operation, Parameter, operations
+from nodus_core.documents.calls import Operation, Parameter
+from nodus_core.documents.operations import operations
 from nodus_core.documents.schemas import GVK, all_schemas, gvk, relocated
 from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.media_types import JSON

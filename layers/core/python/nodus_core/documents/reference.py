@@ -11,9 +11,10 @@ from typing import Any
 
 from nodus_core import RELEASE
 from nodus_core.documents import openapi3
-from nodus_core.documents.operations import Operation, operations
+from nodus_core.documents.calls import Operation
+from nodus_core.documents.operations import operations
+from nodus_core.documents.parts import PREFIX
 from nodus_core.documents.schemas import all_schemas, name_of
-from nodus_core.documents.shared import PREFIX
 from nodus_core.resources.kinds import KINDS, Kind
 
 Schema = dict[str, Any]

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from nodus_core.documents.shared import LIST_META, OBJECT_META, PREFIX, SHARED
+from nodus_core.documents.parts import LIST_META, OBJECT_META, PREFIX
+from nodus_core.documents.shared import SHARED
 from nodus_core.resources.kinds import API_VERSION, GROUP, KINDS, VERSION, Kind
 from nodus_core.resources.login import Login
 from nodus_core.resources.message import Message
