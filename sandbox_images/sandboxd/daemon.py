@@ -19,6 +19,7 @@ from egress_proxy.variables import PROXY_VARIABLES
 from sandboxd.archive.desk import ArchiveDesk
 from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
+from sandboxd.contents import Contents
 from sandboxd.desk import CommandDesk
 from sandboxd.dialer import DialedConnector, Dialer
 from sandboxd.execcore.host import ProcessHost
@@ -33,8 +34,10 @@ from sandboxd.outputasks import OutputAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
 from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
-from sandboxd.transfers import Transfers
 from sandboxd.usage import Meter
+
+ASK_TRIES, ASK_TRY_S = 3, 600.0
+"""Of the transfer of a content for which somebody waits: how often it is tried, and how long each time."""
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +126,7 @@ async def _serve(
         )
         asks = AskDesk(
             {
-                **FileAsks(files, Transfers(session, journal.folder)).handlers,
+                **FileAsks(files, Contents(Transfer(session, ASK_TRIES, ASK_TRY_S), journal.folder)).handlers,
                 **OutputAsks(outputs).handlers,
             },
             workspace=settings.workspace,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandboxd.asks import Handler
+from sandboxd.contents import Contents
 from sandboxd.files import FileDesk
 from sandboxd.requests import Fields, InvalidRequestError
 from sandboxd.results import Result
-from sandboxd.transfers import Transfers
 
 MOST_ENTRIES = 500
 MOST_INLINE_BYTES = 128 * 1024
@@ -23,12 +23,12 @@ class FileAsks:
     """What people ask about the files of a sandbox.
 
     Args:
-        transfers: contents that are too large for an ask or an answer.
+        contents: contents that are too large for an ask or an answer.
     """
 
-    def __init__(self, files: FileDesk, transfers: Transfers) -> None:
+    def __init__(self, files: FileDesk, contents: Contents) -> None:
         self._files = files
-        self._transfers = transfers
+        self._contents = contents
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
         self._changing = asyncio.Lock()
         """Held while something is changed: of two who save the same version, one finds another."""
@@ -95,17 +95,17 @@ class FileAsks:
     async def _send(self, fields: Fields) -> Result:
         url, size = fields.text("url"), fields.whole("size", 0)
         header = {"kind": "copy_out", "path": fields.path("path"), "most": size, **_versions(fields)}
-        async with self._transfers.holding() as held:
+        async with self._contents.holding() as held:
             result = await self._look({**header, "fd": held.fd}, fds=(held.fd,))
             if result["state"] != "exited":
                 return result
-            return await self._transfers.sent(held, url, int(result["size"])) or result
+            return await self._contents.sent(held, url, int(result["size"])) or result
 
     async def _fetch(self, fields: Fields) -> Result:
         url, sha256, size = fields.text("url"), fields.text("sha256"), fields.whole("size", 0)
         header = {"kind": "write", **_written(fields), "size": size}
-        async with self._transfers.holding() as held:
-            trouble = await self._transfers.fetched(held, url, size, sha256)
+        async with self._contents.holding() as held:
+            trouble = await self._contents.fetched(held, url, size, sha256)
             return trouble or await self._change({**header, "fd": held.fd}, fds=(held.fd,))
 
     async def _look(self, header: Mapping[str, Any], fds: tuple[int, ...] = ()) -> Result:

@@ -7,6 +7,7 @@ before it is sent or unpacked; and the worker needs no network, which no command
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -73,7 +74,8 @@ class ArchiveDesk:
     async def _save(self, request: SaveRequest, file: int) -> dict[str, Any]:
         async with self._host.frozen() as still:
             told = await self._work("packing", {"dir": request.path, **request.limits}, file)
-        size, sha256 = await self._transfer.put(request.put, file)
+        size = os.fstat(file).st_size
+        sha256 = await self._transfer.put(request.put, file, size)
         return {**told, "frozen": still, "size": size, "sha256": sha256}
 
     async def _restore(self, request: RestoreRequest, file: int) -> dict[str, Any]:

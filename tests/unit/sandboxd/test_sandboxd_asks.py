@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from sandboxd.asks import KEPT, Ask, AskDesk, Handler
+from sandboxd.contents import Contents
 from sandboxd.desk import CommandDesk
 from sandboxd.fileasks import FileAsks
 from sandboxd.files import FileDesk
 from sandboxd.requests import Fields, InvalidRequestError
 from sandboxd.results import Result, failed_result
-from sandboxd.transfers import Transfers
 
 from tests.unit.sandboxd.commands import on_desk, process_host
 from tests.unit.sandboxd.link_server import LinkServer
@@ -35,9 +35,9 @@ def answered(handlers: dict[str, Handler], *asks: Ask) -> list[Result]:
     return asyncio.run(story())
 
 
-def nowhere() -> Transfers:
+def nowhere() -> Contents:
     """No content is moved by these."""
-    return Transfers.__new__(Transfers)
+    return Contents.__new__(Contents)
 
 
 def counting() -> tuple[list[str], dict[str, Handler]]:

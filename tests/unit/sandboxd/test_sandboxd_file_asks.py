@@ -13,10 +13,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 from sandboxd.asks import AskDesk
+from sandboxd.contents import Contents
 from sandboxd.fileasks import MOST_INLINE_BYTES, FileAsks
 from sandboxd.files import FileDesk
 from sandboxd.results import Result
-from sandboxd.transfers import Transfers
+from sandboxd.transfer import Transfer
 
 from tests.unit.sandboxd.commands import process_host
 from tests.unit.sandboxd.test_sandboxd_asks import ask
@@ -57,7 +58,7 @@ async def desk(folder: Path, store: Store) -> AsyncIterator[tuple[AskDesk, str]]
     work = folder / "work"
     work.mkdir(exist_ok=True)
     async with process_host() as host, aiohttp.ClientSession() as session:
-        asks = FileAsks(FileDesk(host), Transfers(session, held))
+        asks = FileAsks(FileDesk(host), Contents(Transfer(session, 3, 60.0), held))
         yield AskDesk(asks.handlers, workspace=str(work)), f"http://127.0.0.1:{runner.addresses[0][1]}"
     await runner.cleanup()
     assert list(held.iterdir()) == []
