@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -30,6 +30,24 @@ def objects(kind: Kind, things: Sequence[Thing], output: Format, *, header: bool
         rows(kind, things, output, header=header)
     else:
         value({"apiVersion": API_VERSION, "kind": f"{kind.name}List", "items": list(things)}, output)
+
+
+def below(
+    kind: str,
+    things: Sequence[Thing],
+    output: Format,
+    header: list[str],
+    row: Callable[[Thing], list[str]],
+    *,
+    nothing: str | None = None,
+) -> None:
+    """A list of what stands below an object, as JSON or as a table of ours; `nothing` is said where there is none."""
+    if output.word == "json":
+        click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": kind, "items": [*things]}))
+    elif things:
+        click.echo(text.table(header, [row(thing) for thing in things]))
+    elif nothing is not None:
+        click.echo(nothing, err=True)
 
 
 def mixed(things: Sequence[tuple[Kind, Thing]], output: Format, *, header: bool = True) -> None:

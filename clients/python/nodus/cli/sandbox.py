@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nodus._kinds import API_VERSION, ENVIRONMENT_IMAGE, SANDBOX
+from nodus._kinds import ENVIRONMENT_IMAGE, SANDBOX
 from nodus._sandboxes import Sandbox
 from nodus.cli import completing, following, formats, printing, text
 from nodus.cli.failures import usage
@@ -77,13 +77,8 @@ def run(
 def commands(session: Session, name: str, output: formats.Format) -> None:
     """List a sandbox's commands, the newest first; also while it is stopped."""
     found = [command.to_dict() for command in session.client.sandboxes.commands(name)]
-    if output.word == "json":
-        listed = {"apiVersion": API_VERSION, "kind": "SandboxCommandList", "items": found}
-        click.echo(formats.to_json(listed))
-    elif found:
-        click.echo(text.table(HEADER, [_row(command) for command in found]))
-    else:
-        click.echo(f"Sandbox {text.line(name)} has had no command yet.", err=True)
+    nothing = f"Sandbox {text.line(name)} has had no command yet."
+    printing.below("SandboxCommandList", found, output, HEADER, _row, nothing=nothing)
 
 
 @sandbox.command(cls=Command)
@@ -161,14 +156,8 @@ def shell(
 def terminals(session: Session, name: str, output: formats.Format) -> None:
     """List a sandbox's open terminals, the oldest first."""
     found = [terminal.to_dict() for terminal in session.client.sandboxes.terminals(name)]
-    if output.word == "json":
-        click.echo(
-            formats.to_json({"apiVersion": API_VERSION, "kind": "SandboxTerminalList", "items": found})
-        )
-    elif found:
-        click.echo(text.table(HEADER, [_row(terminal) for terminal in found]))
-    else:
-        click.echo(f"Sandbox {text.line(name)} has no open terminal.", err=True)
+    nothing = f"Sandbox {text.line(name)} has no open terminal."
+    printing.below("SandboxTerminalList", found, output, HEADER, _row, nothing=nothing)
 
 
 @sandbox.command(cls=Command)
@@ -209,13 +198,7 @@ def inference(session: Session, name: str, *, model: str | None, output: formats
 def images(session: Session, output: formats.Format) -> None:
     """List what sandboxes can be made of: the catalogue's images and the project's completed ones."""
     found = [image.to_dict() for image in session.client.sandboxes.images()]
-    if output.word == "json":
-        click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": "ImageChoiceList", "items": found}))
-        return
-    rows = [
-        [text.line(str(image.get(word) or "")) for word in ("image", "source", "digest")] for image in found
-    ]
-    click.echo(text.table(["IMAGE", "SOURCE", "DIGEST"], rows))
+    printing.below("ImageChoiceList", found, output, ["IMAGE", "SOURCE", "DIGEST"], _image_row)
 
 
 @sandbox.command("build-image", cls=Command)
@@ -230,6 +213,10 @@ def build_image(session: Session, name: str) -> int:
     said = status.get("digest") or status.get("message") or ""
     click.echo(f"environmentimage/{text.line(name)} {text.line(status['state'])} {text.line(said)}".rstrip())
     return 0 if status["state"] == "Completed" else 1
+
+
+def _image_row(image: dict[str, object]) -> list[str]:
+    return [text.line(str(image.get(word) or "")) for word in ("image", "source", "digest")]
 
 
 def _row(command: dict[str, object]) -> list[str]:

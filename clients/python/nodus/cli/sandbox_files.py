@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from nodus._files import MOST_INLINE_BYTES
-from nodus._kinds import API_VERSION
-from nodus.cli import formats, text
+from nodus.cli import formats, printing, text
 from nodus.cli.failures import usage
 from nodus.cli.picking import pick
 from nodus.cli.session import Command, Group, Session, pass_session
@@ -24,7 +23,7 @@ MIB = 1024 * 1024
 def files() -> None:
     """Look at files of a running sandbox, fetch, save, move and remove them.
 
-    Paths count from its working folder. Files last as long as the sandbox's machine: when it is stopped, they are gone.
+    Paths count from its working folder. Files last as long as the machine; of a stopped sandbox only its saved folder (spec.continuity) comes back.
     """
 
 
@@ -36,10 +35,7 @@ def files() -> None:
 def ls(session: Session, name: str, path: str, output: formats.Format) -> None:
     """List a folder."""
     found = [entry.to_dict() for entry in session.client.sandboxes.files(name, path)]
-    if output.word == "json":
-        click.echo(formats.to_json({"apiVersion": API_VERSION, "kind": "SandboxFileList", "items": found}))
-    elif found:
-        click.echo(text.table(HEADER, [_row(entry) for entry in found]))
+    printing.below("SandboxFileList", found, output, HEADER, _row)
 
 
 @files.command(cls=Command)
