@@ -6,6 +6,7 @@ A backend that cannot be had is skipped with the reason, never passed.
 import itertools
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import botocore.session
@@ -125,3 +126,16 @@ def store(backend: str, request: pytest.FixtureRequest) -> Store:
     dice: Faults = request.getfixturevalue("faults")
     dice.roll(zlib.crc32(request.node.name.encode()))
     return DynamoDbStore(request.getfixturevalue("faulty_wire"), table, PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def s3_with(client: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A client of S3, after it has made a bucket of that name."""
+    s3 = client("s3")
+
+    @cache
+    def made(bucket: str) -> Any:
+        s3.create_bucket(Bucket=bucket)
+        return s3
+
+    return made

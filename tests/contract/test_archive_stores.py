@@ -17,11 +17,9 @@ BUCKET = "archives"
 WHILE = timedelta(minutes=5)
 
 
-@pytest.fixture(scope="session")
-def s3(client: Callable[[str], Any]) -> Any:
-    made = client("s3")
-    made.create_bucket(Bucket=BUCKET)
-    return made
+@pytest.fixture
+def s3(s3_with: Callable[[str], Any]) -> Any:
+    return s3_with(BUCKET)
 
 
 @pytest.fixture(params=["memory", "ministack"])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from localstack.testing import TestCloud
+from tests.integration.greeting_host import greeting_host
 from tests.integration.runs.person import Person, in_turn, manifest
 from tests.integration.waiting import until
 
@@ -26,21 +25,8 @@ CURL = "curl -sS -m 10 -o - -w ' %{http_code}\\n'"
 def host(local_cloud: TestCloud) -> Iterator[int]:
     """A host of the machine's that sandboxes reach as files.test, and the cloud's TLS listener as api.cloud.test."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            said = f"hello from {self.headers['Host']}\n".encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        here = f"127.0.0.1:{server.server_address[1]}"
+    with greeting_host("\n") as port:
+        here = f"127.0.0.1:{port}"
         tls = local_cloud.cloud.tls_endpoint.removeprefix("https://")
         places = {
             **dict.fromkeys(("files.test:80", "other.test:80", "odd.files.test:8080"), here),
@@ -48,9 +34,7 @@ def host(local_cloud: TestCloud) -> Iterator[int]:
         }
         words = ",".join(f"{place}={led}" for place, led in places.items())
         replace(local_cloud, extra={**local_cloud.extra, "NODUS_EGRESS_TRUSTED": words}).run("up")
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+        yield port
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str | None]]:

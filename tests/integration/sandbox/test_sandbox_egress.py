@@ -6,13 +6,11 @@ import asyncio
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
+from tests.integration.greeting_host import greeting_host
 from tests.integration.sandbox.bench import Driver, Guest, alive
 from tests.integration.sandbox.test_sandbox_with_sandboxd import play, real_driver
 from tests.unit.sandboxd.link_server import LinkServer
@@ -30,23 +28,8 @@ DIRECT = "import socket\nsocket.create_connection(('{}', {}), timeout=5)\nprint(
 def host() -> Iterator[int]:
     """A host of the machine's, outside of every sandbox: its port."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            said = f"hello from {self.headers['Host']}".encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+    with greeting_host() as port:
+        yield port
 
 
 def trusted(host: int) -> list[str]:

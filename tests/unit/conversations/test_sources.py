@@ -4,12 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from nodus_core.access.door import Place
 from nodus_core.conversations.context import Context, ModelChoice, Source
 from nodus_core.conversations.repositories import SourceRefused, SourceUnavailable
-from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sourcing import MOST_ATTEMPTS
-from nodus_core.conversations.stepping import Stepping
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.journal.objects import versioned
 from nodus_core.kernel.objects import Object, ObjectKey
@@ -17,6 +14,8 @@ from nodus_core.kernel.text import Inline
 from nodus_core.testing.scripted_model import Step, says
 from nodus_core.testing.scripted_sandbox import exited
 from nodus_core.testing.world import NAMES, World
+
+from tests.unit.conversations.test_lost_sandboxes import status, steps
 
 COMMIT, LATER = "a" * 40, "b" * 40
 PLAIN = Context("agent", 1, "You are careful.", ModelChoice("Nodus"), working_dir="/work/x")
@@ -49,17 +48,6 @@ class Sourced(World):
             return exited("out\n")
         self.unpacked.append(request)
         return self._results.pop(0) if self._results else {"state": "exited", "entries": 3, "bytes": 60}
-
-
-def status(world: World) -> dict[str, Any]:
-    obj = world.outside.object(NAMES)
-    assert obj is not None
-    return obj.status
-
-
-def steps(world: World) -> list[dict[str, Any]]:
-    shelf = Shelf(world.outside, world.payloads, world.clock)
-    return list(Stepping(shelf).page(Place(NAMES.org, NAMES.project, "alice"), NAMES.name, 100, None).items)
 
 
 def names(world: World) -> list[tuple[str, str]]:

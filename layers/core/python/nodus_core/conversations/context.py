@@ -7,7 +7,7 @@ from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
 from nodus_core.inference.target import OwnKey, Wire
 from nodus_core.kernel.sandboxes import SecretVariable
-from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
+from nodus_core.resources.defaults import DEFAULT_EGRESS, DEFAULT_FOLDER, DEFAULT_IMAGE, DEFAULT_TOOL_CALLS
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Context:
     setup: str | None = None
     image: str = DEFAULT_IMAGE
     pull: str | None = None
-    egress: str = "Deny"
+    egress: str = DEFAULT_EGRESS
     allow: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict[str, str])
     max_tool_calls: int = DEFAULT_TOOL_CALLS

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from nodus_core.kernel.sandboxes import SecretVariable
-from nodus_core.resources.defaults import DEFAULT_FOLDER, DEFAULT_IMAGE
+from nodus_core.resources.defaults import DEFAULT_EGRESS, DEFAULT_FOLDER, DEFAULT_IMAGE
 
 CPU_UNITS = 1024
 """Units of one virtual processor."""
@@ -21,7 +21,7 @@ class Machine:
     pull: str | None = None
     cpu: int = CPU_UNITS
     memory: int = 2048
-    egress: str = "Deny"
+    egress: str = DEFAULT_EGRESS
     allow: tuple[str, ...] = ()
     working_dir: str = DEFAULT_FOLDER
     env: dict[str, str] = field(default_factory=dict[str, str])
