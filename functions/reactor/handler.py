@@ -71,7 +71,8 @@ def _event(event: dict[str, Any]) -> None:
         case "aws.ecs":
             reason = detail.get("stoppedReason") or detail.get("stopCode") or "its task has stopped"
             began, ended = _moment(began_of(detail)), _moment(detail.get("stoppedAt"))
-            core(Environment).reactions.task_stopped(detail.get("startedBy", ""), reason, began, ended)
+            task = detail["taskArn"]
+            core(Environment).reactions.task_stopped(detail.get("startedBy", ""), task, reason, began, ended)
         case "nodus.schedules":
             core(Environment).reactions.deadline_came(detail["line"])
         case source:

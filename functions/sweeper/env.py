@@ -12,4 +12,6 @@ class Environment(BaseModel):
     table: str = Field(alias="NODUS_TABLE", min_length=1)
     payloads: str = Field(alias="NODUS_PAYLOADS", min_length=1)
     line_machine: str = Field(alias="NODUS_LINE_MACHINE", min_length=1)
+    cluster: str = Field(alias="NODUS_CLUSTER", min_length=1)
+    task_definition: str = Field(alias="NODUS_TASK_DEFINITION", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)

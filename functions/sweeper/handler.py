@@ -1,4 +1,4 @@
-"""Kicks what is due; called every minute."""
+"""Kicks what is due, and holds tasks and sandboxes against each other; called every minute."""
 
 from dataclasses import asdict
 from typing import Any
@@ -18,10 +18,14 @@ metrics = Metrics()
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """One sweep: at most two passes over the index of due rows."""
+    """One sweep: at most two passes over the index of due rows, and one over the cluster's tasks."""
     sweep = core(Environment).sweeper.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
     metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)
     metrics.add_metric(name="SweepsCutShort", unit=MetricUnit.Count, value=int(not sweep.finished))
+    metrics.add_metric(name="OrphansStopped", unit=MetricUnit.Count, value=sweep.tasks.stopped)
+    metrics.add_metric(name="LostTasksNoticed", unit=MetricUnit.Count, value=sweep.tasks.missed)
+    metrics.add_metric(name="TasksNotSeenTo", unit=MetricUnit.Count, value=sweep.tasks.failed)
+    metrics.add_metric(name="TaskLooksCutShort", unit=MetricUnit.Count, value=int(not sweep.tasks.finished))
     logger.info("swept", **asdict(sweep))
     return asdict(sweep)

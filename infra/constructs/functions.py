@@ -17,6 +17,7 @@ from infra.constructs.line_machine import LineMachine
 from infra.constructs.link_api import LinkApi
 from infra.constructs.permissions import (
     find_images,
+    keep_sandboxes,
     publish_events,
     read_due,
     read_providers,
@@ -90,8 +91,7 @@ class Functions(Construct):
             **self._table(),
             **self._payloads(),
             **self._link_addresses(),
-            "NODUS_CLUSTER": sandboxes.name,
-            "NODUS_TASK_DEFINITION": sandboxes.family,
+            **self._cluster(),
             "NODUS_SUBNETS": ",".join(sandboxes.network.subnet_ids),
             "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
             "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
@@ -168,13 +168,20 @@ class Functions(Construct):
         return reactor
 
     def _sweeper(self) -> NodusFunction:
-        environment = {**self._table(), **self._payloads(), **self._machine(), **self._secrets()}
+        environment = {
+            **self._table(),
+            **self._payloads(),
+            **self._machine(),
+            **self._secrets(),
+            **self._cluster(),
+        }
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
         read_due(sweeper, self._around.state.journal)
         use_payloads(sweeper, self._around.state.payloads_arn, remove=True)
         start_lines(sweeper, self.machine)
         remove_secrets(sweeper, self._secrets_arn())
+        keep_sandboxes(sweeper, self._around.sandboxes)
         return sweeper
 
     def _admin(self) -> NodusFunction:
@@ -203,6 +210,11 @@ class Functions(Construct):
 
     def _machine(self) -> dict[str, str]:
         return {"NODUS_LINE_MACHINE": self.machine.state_machine_arn}
+
+    def _cluster(self) -> dict[str, str]:
+        """Where sandboxes' tasks run, and of which family they are."""
+        sandboxes = self._around.sandboxes
+        return {"NODUS_CLUSTER": sandboxes.name, "NODUS_TASK_DEFINITION": sandboxes.family}
 
     def _secrets(self) -> dict[str, str]:
         return {"NODUS_SECRETS": self._names.prefix}

@@ -15,6 +15,8 @@ _SECRETS = (
     "A Secret of a project is named by organization, project and uid; only those lie three levels deep."
 )
 
+_TASKS = "A task's id is given when it starts; these are the tasks of one cluster."
+
 # A transaction needs the right to each of its parts, ConditionCheckItem among them. No Scan: whatever is
 # read is read by its key, and no table-level operation.
 JOURNAL_ACTIONS = (
@@ -132,12 +134,12 @@ def find_images(function: NodusFunction, sandboxes: SandboxCluster) -> None:
 
 
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
-    """Sandbox tasks: start with tags, look at and stop those of our cluster; pass the one execution role.
+    """Sandbox tasks: start with tags, keep those of our cluster; pass the one execution role.
 
     Where sandboxes are made of images, also: define a task for each of them.
     """
+    keep_sandboxes(function, sandboxes)
     cluster = {"ArnEquals": {"ecs:cluster": sandboxes.cluster.attr_arn}}
-    tasks = "A task's id is given when it starts; these are the tasks of one cluster."
     function.allow(
         "ecs:RunTask",
         on=sandboxes.task_definition_arns,
@@ -153,26 +155,33 @@ def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
             because="Neither knows a resource; what is registered can pass one role only, which has no right but to "
             "pull images and to write the sandboxes' log, and runs in our cluster alone.",
         )
-    function.allow("ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster, because=tasks)
+    function.allow(
+        "ecs:TagResource",
+        on=[sandboxes.task_arns],
+        when={"StringEquals": {"ecs:CreateAction": "RunTask"}},
+        because=_TASKS,
+    )
+    # As below, of MiniStack.
+    function.allow("ecs:RunTask", on=[sandboxes.cluster.attr_arn])
+    function.allow(
+        "iam:PassRole",
+        on=[sandboxes.execution_role.role_arn],
+        when={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+    )
+
+
+def keep_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
+    """Sandbox tasks of our cluster: list them, look at them and stop them."""
+    cluster = {"ArnEquals": {"ecs:cluster": sandboxes.cluster.attr_arn}}
+    function.allow(
+        "ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.task_arns], when=cluster, because=_TASKS
+    )
     function.allow(
         "ecs:ListTasks",
         on=["*"],
         when=cluster,
         because="ecs:ListTasks knows neither task nor cluster as its resource; its condition limits it.",
     )
-    function.allow(
-        "ecs:TagResource",
-        on=[sandboxes.task_arns],
-        when={"StringEquals": {"ecs:CreateAction": "RunTask"}},
-        because=tasks,
-    )
     # MiniStack judges these actions by the cluster's ARN and knows no ecs:cluster. AWS never asks about a cluster
     # for any of them, so that this statement allows nothing there.
-    function.allow(
-        "ecs:RunTask", "ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.cluster.attr_arn]
-    )
-    function.allow(
-        "iam:PassRole",
-        on=[sandboxes.execution_role.role_arn],
-        when={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
-    )
+    function.allow("ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.cluster.attr_arn])

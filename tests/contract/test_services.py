@@ -11,6 +11,7 @@ from nodus_core.aws.endpoints import Endpoints
 from nodus_core.aws.events import EventBridgeEvents
 from nodus_core.aws.executions import StepFunctionsExecutions
 from nodus_core.aws.secrets import SecretsManagerSecrets
+from nodus_core.aws.task_fleet import EcsTaskFleet
 from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
 from nodus_core.journal.ports import Event
 
@@ -82,6 +83,43 @@ def test_a_task_of_a_foreign_image_has_a_definition_of_its_own(client: Callable[
         ("runtime", "example/runtime:1"),
         ("sandbox", image),
     ]
+
+
+@pytest.mark.req("FLD-10")
+def test_all_tasks_of_the_cluster_are_found_page_by_page(client: Callable[[str], Any]) -> None:
+    ecs = client("ecs")
+    ecs.create_cluster(clusterName="fleet")
+    for family in ("ours", "ours-of-an-image", "theirs"):
+        container = {"name": "sandbox", "image": "sandbox"}
+        ecs.register_task_definition(family=family, cpu="256", memory="512", containerDefinitions=[container])
+    started: dict[str, str] = {}
+    for number in range(101):
+        task = {"cluster": "fleet", "taskDefinition": "ours", "startedBy": f"c-{number}-s1"}
+        started[ecs.run_task(**task)["tasks"][0]["taskArn"]] = task["startedBy"]
+    others = {"theirs": "c-1-s1", "ours-of-an-image": "c-9-s2", "ours": "alice"}
+    named = {
+        ecs.run_task(cluster="fleet", taskDefinition=family, startedBy=by)["tasks"][0]["taskArn"]: by
+        for family, by in others.items()
+    }
+    fleet = EcsTaskFleet(ecs, "fleet", "ours")
+
+    pages = list(fleet.pages())
+
+    assert [len(page) for page in pages] == [100, 4]
+    assert {arn for page in pages for arn in page} == started.keys() | named.keys()
+    (first, *_), found = started, {each.task: each.sandbox for page in pages for each in fleet.whose(page)}
+    assert found == {
+        **started,
+        **{arn: by if by == "c-9-s2" else None for arn, by in named.items()},
+    }
+    fleet.stop(first, "NodusOrphan: nobody wants it")
+    unknown = f"arn:aws:ecs:{REGION}:000000000000:task/fleet/{'0' * 32}"
+    assert {task: each.phase for task, each in fleet.states([first, unknown]).items()} == {
+        first: "stopped",
+        unknown: "missing",
+    }
+    assert fleet.whose([first]) == []
+    assert first not in {arn for page in fleet.pages() for arn in page}
 
 
 def test_an_unknown_task_is_missing_and_may_be_stopped(tasks: EcsSandboxTasks) -> None:

@@ -1,5 +1,7 @@
 """Each role may do exactly what is listed here, to exactly that, and a new right is a change of this file."""
 
+from itertools import product
+
 import pytest
 
 from tests.infra.conftest import SECRETS_KEY
@@ -13,14 +15,8 @@ JOURNAL = {
     )
 }
 PAYLOADS = {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}
-SANDBOXES = {
-    "ecs:RunTask",
-    "ecs:ListTasks",
-    "ecs:DescribeTasks",
-    "ecs:StopTask",
-    "ecs:TagResource",
-    "iam:PassRole",
-}
+KEEP_SANDBOXES = {"ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask"}
+SANDBOXES = KEEP_SANDBOXES | {"ecs:RunTask", "ecs:TagResource", "iam:PassRole"}
 DEFINE = {"ecs:DescribeTaskDefinition", "ecs:RegisterTaskDefinition"}
 STREAM = {
     "dynamodb:DescribeStream",
@@ -51,7 +47,7 @@ ALLOWED = {
     "reactor": JOURNAL
     | STREAM
     | {START, EVENTS, "sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
-    "sweeper": JOURNAL | PAYLOADS | {START, DROP, "s3:DeleteObject"},
+    "sweeper": JOURNAL | PAYLOADS | KEEP_SANDBOXES | {START, DROP, "s3:DeleteObject"},
     "admin": JOURNAL | PAYLOADS,
 }
 # AWS knows no narrower resource for these.
@@ -112,8 +108,10 @@ def test_journal_rights_end_at_the_table_and_only_the_sweeper_reads_the_index(as
 def test_sandbox_rights_end_at_our_cluster(assembly: Assembly) -> None:
     (cluster,) = assembly.service.of_type("AWS::ECS::Cluster")
     ours = {"Fn::GetAtt": [cluster, "Arn"]}
-    for action in ("ecs:RunTask", "ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask"):
-        for statement in with_action(assembly, "line", action):
+    for name, action in [("line", "ecs:RunTask"), *product(("line", "sweeper"), sorted(KEEP_SANDBOXES))]:
+        granted = with_action(assembly, name, action)
+        assert granted
+        for statement in granted:
             limited = statement.get("Condition") == {"ArnEquals": {"ecs:cluster": ours}}
             assert limited or statement["Resource"] == ours
     (tagging,) = with_action(assembly, "line", "ecs:TagResource")

@@ -1,5 +1,8 @@
 """Sandboxes of one's own come and go while everything around them is killed at random: nothing is left over (FLD-10).
 
+Nothing of theirs, and in the whole cloud no task without a live row, no running row without a task, no process without
+either.
+
 `NODUS_SANDBOX_CYCLES` says how many of them are made, 200 without a word.
 """
 
@@ -7,6 +10,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,11 +21,15 @@ from localstack import daemons
 from localstack.processes import signal_quietly
 from localstack.testing import TestCloud
 from tests.integration.runs.machine import Room, send, workers
+from tests.integration.runs.orphans import orphans
 from tests.integration.runs.person import Person, manifest
 from tests.integration.waiting import until
 
 CYCLES = int(os.environ.get("NODUS_SANDBOX_CYCLES", "200"))
 AT_ONCE = 3
+FIVE_MINUTES_S = 300.0
+"""No orphan is older than that."""
+
 PAUSE_S = (0.5, 3.0)
 """Seconds between two kills."""
 
@@ -91,6 +99,12 @@ def phase(person: Person, path: str) -> str:
     return answer.json()["status"]["phase"] if answer.status_code == 200 else ""
 
 
+def left_over(cloud: TestCloud, uids: list[str]) -> dict[str, list[str]]:
+    """What is left of these Sandboxes, and what in the whole cloud knows nothing of its other side."""
+    every = {f"orphan {kind}": names for kind, names in orphans(cloud).items()}
+    return {"processes": processes(cloud, uids), "rows": rows(cloud, uids), **every}
+
+
 def rows(cloud: TestCloud, uids: list[str]) -> list[str]:
     """Partitions of lines and machines of these Sandboxes that are still there."""
     table = boto3.client("dynamodb", **cloud.cloud.client_arguments()).get_paginator("scan")
@@ -99,20 +113,6 @@ def rows(cloud: TestCloud, uids: list[str]) -> list[str]:
         keys = {item["pk"]["S"] for item in page["Items"]}
         found += [key for key in keys if any(uid in key for uid in uids)]
     return sorted(found)
-
-
-def tasks(cloud: TestCloud, uids: list[str]) -> list[str]:
-    """Tasks of these Sandboxes that are meant to run."""
-    ecs = boto3.client("ecs", **cloud.cloud.client_arguments())
-    cluster = cloud.cloud.output("ClusterName")
-    arns = [
-        arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]
-    ]
-    found: list[str] = []
-    for start in range(0, len(arns), 100):
-        known = ecs.describe_tasks(cluster=cluster, tasks=arns[start : start + 100])["tasks"]
-        found += [each["startedBy"] for each in known if each["desiredStatus"] == "RUNNING"]
-    return sorted(each for each in found if any(uid in each for uid in uids))
 
 
 def processes(cloud: TestCloud, uids: list[str]) -> list[str]:
@@ -137,14 +137,11 @@ def test_no_process_no_row_and_no_task_is_left_over(local_cloud: TestCloud) -> N
         killing.join()
         for person in people:
             person.leave()
-    left = until(
-        lambda: {
-            "processes": processes(local_cloud, uids),
-            "rows": rows(local_cloud, uids),
-            "tasks": tasks(local_cloud, uids),
-        },
-        lambda seen: not any(seen.values()),
+    ended = time.monotonic()
+    left, _ = until(
+        lambda: (left_over(local_cloud, uids), time.monotonic() - ended),
+        lambda seen: not any(seen[0].values()) or seen[1] > FIVE_MINUTES_S,
     )
     print(f"{CYCLES} cycles, kills {kills.done}, left over {left}")
+    assert not any(left.values()), left
     assert len(set(uids)) == CYCLES
-    assert not any(left.values())

@@ -168,7 +168,11 @@ def test_errors_of_run_say_whether_to_try_again(
 )
 def test_states(stub: Callable[[str], Any], task: dict[str, Any] | None, expected: TaskReport) -> None:
     client, answers = stub("ecs")
-    answer = {"tasks": [task]} if task else {"tasks": [], "failures": [{"arn": TASK, "reason": "MISSING"}]}
+    answer = (
+        {"tasks": [{"taskArn": TASK, **task}]}
+        if task
+        else {"tasks": [], "failures": [{"arn": TASK, "reason": "MISSING"}]}
+    )
     answers.add_response("describe_tasks", answer, {"cluster": "sandboxes", "tasks": [TASK]})
 
     assert EcsSandboxTasks(client, PLACE).state(TASK) == expected
@@ -176,7 +180,7 @@ def test_states(stub: Callable[[str], Any], task: dict[str, Any] | None, expecte
 
 def test_a_state_that_is_not_known_is_an_error(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
-    answers.add_response("describe_tasks", {"tasks": [{"lastStatus": "DREAMING"}]})
+    answers.add_response("describe_tasks", {"tasks": [{"taskArn": TASK, "lastStatus": "DREAMING"}]})
 
     with pytest.raises(TerminalError, match="DREAMING"):
         EcsSandboxTasks(client, PLACE).state(TASK)

@@ -13,6 +13,7 @@ from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.reactions import Reactions
 from nodus_core.conversations.sweeper import Sweeper
+from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.ports import Event
 from nodus_core.journal.store import Key
@@ -72,6 +73,7 @@ class MemoryCore(Core):
             "reactions": Reactions(kicks, bus),
             "sweeper": Sweeper(
                 kicks,
+                TaskSweep(world.sandboxes, kicks),
                 Reclaim(world.kicks.journal, world.vault, world.clock),
                 Expiry(world.kicks.journal, world.payloads, world.clock),
                 world.batches,
@@ -196,7 +198,8 @@ def execution_ended(name: str, status: str = "FAILED") -> dict[str, Any]:
 
 
 def task_ended(started_by: str | None, **detail: Any) -> dict[str, Any]:
-    """ECS's event of a task's end, by way of EventBridge."""
+    """ECS's event of a task's end, by way of EventBridge; the ARN is as `ScriptedSandboxes` gives it."""
+    arn = f"task/{started_by}"
     return {
         "version": "0",
         "id": "3317b2af-7005-947d-b652-f55e762e571a",
@@ -205,10 +208,10 @@ def task_ended(started_by: str | None, **detail: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "time": "2030-01-01T00:00:00Z",
         "region": REGION,
-        "resources": [f"arn:aws:ecs:{REGION}:{ACCOUNT}:task/sandboxes/0123"],
+        "resources": [arn],
         "detail": {
             "clusterArn": f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/sandboxes",
-            "taskArn": f"arn:aws:ecs:{REGION}:{ACCOUNT}:task/sandboxes/0123",
+            "taskArn": arn,
             "lastStatus": "STOPPED",
             "desiredStatus": "STOPPED",
             **({"startedBy": started_by} if started_by is not None else {}),

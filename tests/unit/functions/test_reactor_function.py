@@ -176,6 +176,20 @@ def test_the_end_of_a_foreign_task_is_nothing(deployed: Deployed, started_by: st
     assert started(deployed) == []
 
 
+@pytest.mark.req("FLD-10")
+def test_the_end_of_another_task_than_the_one_on_record_ends_no_sandbox(deployed: Deployed) -> None:
+    """It was never the sandbox's: the sweeper has stopped it, while the sandbox goes on in its own task."""
+    world = deployed.world
+    world.sandboxes._turn = lambda daemon: None  # type: ignore[method-assign] - its daemon never comes up
+    Worker(world.ports).advance("conv", 1, lambda: 900.0)
+    started(deployed).clear()
+    deployed.call(reactor, task_ended("conv-s1", taskArn="task/another"))
+    sandbox = world.journal.sandbox("conv-s1")
+    assert sandbox is not None
+    assert (sandbox.state, sandbox.task) == (SandboxState.REQUESTED, "task/conv-s1")
+    assert started(deployed) == []
+
+
 @pytest.mark.req("NOD-178")
 def test_a_schedule_at_a_deadline_kicks_its_line(deployed: Deployed) -> None:
     deployed.world.clock.advance(31)

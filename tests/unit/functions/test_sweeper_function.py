@@ -4,6 +4,7 @@ import pytest
 from nodus_core.journal.keys import conversation_key, due_shard
 from nodus_core.journal.store import Put, Transaction
 from nodus_core.kernel.times import stamp
+from nodus_core.testing.scripted_sandbox import Daemon
 
 from functions.sweeper import handler as sweeper
 from tests.unit.functions.deployed import Deployed
@@ -46,3 +47,14 @@ def test_a_run_that_is_over_is_never_due_again(deployed: Deployed) -> None:
     deployed.world.settle()
     deployed.world.clock.advance(10_000)
     assert deployed.call(sweeper, SCHEDULED, seconds=20)["kicked"] == 0
+
+
+@pytest.mark.req("FLD-10")
+def test_a_task_that_nobody_wants_is_stopped_and_counted(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = deployed.world.sandboxes.daemons
+    tasks["task/stray"] = Daemon("made-up-s1", "no code", "token", "boot")
+    swept = deployed.call(sweeper, SCHEDULED, seconds=20)
+    assert (swept["tasks"]["stopped"], tasks["task/stray"].alive) == (1, False)
+    assert '"OrphansStopped":[1.0]' in capsys.readouterr().out

@@ -1,7 +1,8 @@
 """The sweep: every line that is due is looked at, whatever stands before it, and the time is kept."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 import pytest
@@ -10,16 +11,19 @@ from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.shelf import Shelf
-from nodus_core.conversations.sweeper import RESERVE_S, Sweep, Sweeper
+from nodus_core.conversations.sweeper import BETWEEN_PASSES, RESERVE_S, TASKS_S, Sweep, Sweeper
+from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key
 from nodus_core.journal.lines import due
+from nodus_core.journal.ports import TaskFleet
 from nodus_core.journal.store import Delete, Put, Transaction
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.testing.clock import CountingIds, FakeClock
 from nodus_core.testing.memory_payloads import MemoryPayloads
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_vault import MemoryVault
+from nodus_core.testing.scripted_sandbox import ScriptedSandboxes, exited
 
 INVOCATION_S = 55.0
 
@@ -30,6 +34,7 @@ class Lines:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     clock: FakeClock = field(default_factory=FakeClock)
+    fleet: TaskFleet = field(default_factory=lambda: ScriptedSandboxes(lambda kind, request: exited()))
     corrupt: frozenset[str] = frozenset()
     kicked: list[str] = field(default_factory=list[str])
     kick_s: float = 0.0
@@ -60,7 +65,9 @@ class Lines:
         values = Reclaim(self.journal, MemoryVault(), self.clock)
         expiry = Expiry(self.journal, MemoryPayloads(), self.clock)
         batches = BatchKeeping(Shelf(self.journal, expiry.payloads, self.clock))
-        return Sweeper(cast("Kicks", self), values, expiry, batches).sweep(self.remaining)
+        kicks = cast("Kicks", self)
+        tasks = TaskSweep(self.fleet, kicks)
+        return Sweeper(kicks, tasks, values, expiry, batches).sweep(self.remaining)
 
 
 def names(count: int) -> list[str]:
@@ -113,3 +120,40 @@ def test_a_second_pass_that_the_time_does_not_allow_is_left_out() -> None:
     assert lines.sweep() == Sweep(1, 25, 0)
     lines.kick_s = 0.0
     assert lines.sweep() == Sweep(2, 1, 0)
+
+
+class Slow(ScriptedSandboxes):
+    """A cluster that takes its time with every page of a list that does not end."""
+
+    def __init__(self, lines: Lines, seconds: float) -> None:
+        super().__init__(lambda kind, request: exited())
+        self.lines, self.seconds, self.looks = lines, seconds, 0
+
+    def pages(self) -> Iterator[Sequence[str]]:
+        self.looks += 1
+        while True:
+            self.lines.clock.advance(self.seconds)
+            yield []
+
+
+@pytest.mark.req("FLD-10", "NOD-085")
+def test_tasks_are_looked_at_in_a_time_of_their_own() -> None:
+    lines = Lines(kick_s=1.0)
+    lines.fleet = slow = Slow(lines, 1.0)
+    for name in names(200):
+        lines.place(name, lines.clock.now())
+    sweep = lines.sweep()
+    assert (slow.looks, sweep.tasks.finished, sweep.finished) == (1, False, False)
+    assert sweep.kicked == INVOCATION_S - TASKS_S - RESERVE_S + 1
+    assert lines.remaining() >= RESERVE_S - 1
+
+
+@pytest.mark.req("FLD-10", "NOD-074")
+def test_a_cluster_that_is_slow_makes_no_line_wait() -> None:
+    lines = Lines()
+    lines.fleet = Slow(lines, 1.0)
+    lines.place("now", lines.clock.now())
+    lines.place("soon", lines.clock.now() + timedelta(seconds=20))
+    sweep = lines.sweep()
+    assert (lines.kicked, sweep.tasks.finished) == (["now", "soon"], False)
+    assert lines.clock.now() - lines.started == BETWEEN_PASSES

@@ -25,6 +25,7 @@ from nodus_core.conversations.reactions import Reactions
 from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import Sweeper
+from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
@@ -175,7 +176,15 @@ class Core:
         values = Reclaim(self.journal, self.vault, self.clock)
         expiry = Expiry(self.journal, self.payloads, self.clock)
         batches = BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
-        return Sweeper(self.kicks, values, expiry, batches)
+        return Sweeper(self.kicks, self.task_sweep, values, expiry, batches)
+
+    @cached_property
+    def task_sweep(self) -> TaskSweep:
+        from nodus_core.aws.clients import ecs_asked_once
+        from nodus_core.aws.task_fleet import EcsTaskFleet
+
+        cluster, definition = self.environment["NODUS_CLUSTER"], self.environment["NODUS_TASK_DEFINITION"]
+        return TaskSweep(EcsTaskFleet(ecs_asked_once(), cluster, definition), self.kicks)
 
     @cached_property
     def worker(self) -> Worker:

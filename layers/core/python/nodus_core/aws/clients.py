@@ -85,6 +85,12 @@ def ecs() -> Any:
 
 
 @cache
+def ecs_asked_once() -> Any:
+    """ECS for whoever looks again soon and has other things to do: a call that fails is not made again."""
+    return _client("ecs", Config(read_timeout=3, retries={"mode": "standard", "total_max_attempts": 1}))
+
+
+@cache
 def ecr() -> Any:
     return _client("ecr")
 

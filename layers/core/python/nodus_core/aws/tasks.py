@@ -9,27 +9,12 @@ from botocore.exceptions import ClientError
 
 from nodus_core.aws.failures import code_of, translated
 from nodus_core.aws.task_definitions import TaskDefinitions
-from nodus_core.aws.task_times import began_of
-from nodus_core.journal.ports import TaskPhase, TaskReport
-from nodus_core.kernel.errors import RetryableError, TerminalError
+from nodus_core.aws.task_fleet import EcsTaskFleet
+from nodus_core.journal.ports import TaskReport
+from nodus_core.kernel.errors import RetryableError
 
 CONTAINER = "sandbox"
 """The container of the task definition that runs the daemon."""
-
-REASON_LIMIT = 255
-
-_PHASES: dict[str, TaskPhase] = {
-    "PROVISIONING": "pending",
-    "PENDING": "pending",
-    "ACTIVATING": "pending",
-    "RUNNING": "running",
-    # Its containers may still be running: nobody may count on its end before it is there.
-    "DEACTIVATING": "running",
-    "STOPPING": "running",
-    "DEPROVISIONING": "stopped",
-    "STOPPED": "stopped",
-    "DELETED": "stopped",
-}
 
 
 @dataclass(frozen=True)
@@ -65,6 +50,7 @@ class EcsSandboxTasks:
     def __init__(self, client: Any, place: TaskPlace) -> None:
         self._client = client
         self._place = place
+        self._fleet = EcsTaskFleet(client, place.cluster, place.task_definition)
         self._definitions = TaskDefinitions(
             client, place.task_definition, place.container, place.runtime_image
         )
@@ -102,28 +88,10 @@ class EcsSandboxTasks:
         return str(answer["taskArns"][0]) if answer["taskArns"] else None
 
     def stop(self, task: str, reason: str) -> None:
-        with translated(f"stopping task {task}"):
-            try:
-                self._client.stop_task(cluster=self._place.cluster, task=task, reason=reason[:REASON_LIMIT])
-            except ClientError as error:
-                if not _is_unknown_task(error):
-                    raise
+        self._fleet.stop(task, reason)
 
     def state(self, task: str) -> TaskReport:
-        with translated(f"asking for task {task}"):
-            answer = self._client.describe_tasks(cluster=self._place.cluster, tasks=[task])
-        found = answer.get("tasks") or []
-        if not found:
-            return TaskReport("missing")
-        status = str(found[0].get("lastStatus", ""))
-        phase = _PHASES.get(status)
-        if phase is None:
-            raise TerminalError(f"task {task} has the status {status!r}, which this release does not know")
-        reason = found[0].get("stoppedReason") or found[0].get("stopCode")
-        began = began_of(found[0])
-        if phase != "stopped":
-            return TaskReport(phase, began=began)
-        return TaskReport(phase, str(reason) if reason else None, found[0].get("stoppedAt"), began)
+        return self._fleet.states([task])[task]
 
     def _request(
         self,
@@ -180,7 +148,3 @@ def _already_started(error: ClientError) -> str:
     if code_of(error) != "ConflictException" or not tasks:
         raise error
     return str(tasks[0])
-
-
-def _is_unknown_task(error: ClientError) -> bool:
-    return code_of(error) == "InvalidParameterException" and "not found" in str(error)

@@ -19,10 +19,6 @@ RINGS, RING_S = 5, 0.2
 """How often the bell is rung for a command that nobody takes, and the seconds between."""
 
 
-LOOK = timedelta(minutes=4)
-"""How often a machine that runs is looked at: one that has died unheard is noticed within five minutes (FLD-10)."""
-
-
 def launch(session: Session) -> Directive | None:
     """Asks for the machine, or goes on waiting for the one that was asked for."""
     head = session.conversation
@@ -45,7 +41,10 @@ def launch(session: Session) -> Directive | None:
 
 
 def keep(session: Session) -> Directive | None:
-    """Shows that the machine runs, and rests until it must be looked at: idle, out of money, at its end."""
+    """Shows that the machine runs, and rests until it must be looked at: idle, to be paid, at its end.
+
+    Of one that has died unheard the sweeper tells (`task_sweep`).
+    """
     sandbox, now = _running(session), session.ports.clock.now()
     if sandbox_ends.has_gone(session):
         return None
@@ -63,10 +62,10 @@ def keep(session: Session) -> Directive | None:
     checkpoint = _checkpoint_at(session, sandbox, at_work=bool(opened))
     if checkpoint is not None and now >= checkpoint:
         return saving.begin(session, None)
-    looks = [at for at in (now + LOOK, idle_at, _spent_at(session, sandbox), checkpoint) if at is not None]
+    looks = [at for at in (idle_at, _spent_at(session, sandbox), checkpoint) if at is not None]
     shown = machine_status.running(session.object.status, sandbox)
     operations = session.projected(shown) if shown != session.object.status else ()
-    due = session.next_look(min(looks))
+    due = session.next_look(min(looks, default=None))
     session.ports.journal.lines.rest(session.fence, session.conversation, due, *operations)
     return REST
 

@@ -70,13 +70,24 @@ class Reactions:
         self.kicks.kick(line)
 
     def task_stopped(
-        self, sandbox_id: str, reason: str, began: datetime | None = None, ended: datetime | None = None
+        self,
+        sandbox_id: str,
+        task: str,
+        reason: str,
+        began: datetime | None = None,
+        ended: datetime | None = None,
     ) -> None:
-        """A sandbox's task has ended, by whomever: its line looks what that means. `began`, `ended`: its own times."""
+        """A sandbox's task has ended, by whomever: its line looks what that means. `began`, `ended`: its own times.
+
+        The end of another task than the one on record means nothing: that one was never the sandbox's.
+        """
         journal = self.kicks.journal
         sandbox = journal.sandbox(sandbox_id)
         if sandbox is None:
             log.warning("task of unknown sandbox %r has stopped", sandbox_id)
+            return
+        if sandbox.task not in (None, task):
+            log.info("task %s has stopped, and sandbox %s has another one", task, sandbox_id)
             return
         try:
             began, at = metering.counted(sandbox, began, ended, self.kicks.clock.now())

@@ -3,12 +3,13 @@
 A line is due when its lease ends, so a dead worker's line is kicked by the pass after that. One call makes two
 passes half a minute apart when something will be due in between: with a schedule of one minute, dead work goes
 on within 70 s (30 s of lease, 30 s until the pass, and the start). An account is due when there is money for those
-who wait for some: they are kicked.
+who wait for some: they are kicked. Between the passes tasks and sandboxes are held against each other, in a time of
+their own: neither may keep the other from being swept.
 """
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from nodus_core.conversations.expired_keys import ExpiredKeys
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
+from nodus_core.conversations.task_sweep import Reconciled, TaskSweep
 from nodus_core.conversations.waiters import Waiters
 from nodus_core.journal import keys
 from nodus_core.journal.keys import DUE_SHARDS
@@ -26,6 +28,9 @@ BETWEEN_PASSES = timedelta(seconds=29)
 
 RESERVE_S = 5.0
 """Seconds of an invocation that are left when a sweep stops: one kick with all its tries takes less."""
+
+TASKS_S = 8.0
+"""Seconds of each sweep that are kept for the look at tasks; a question that was begun may last five more."""
 
 MOST_RECLAIMED = 100
 """Loose values that one sweep removes: the lines come next."""
@@ -38,18 +43,20 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Sweep:
     """What one call did. `reclaimed` counts loose values. `finished`: all that was due was looked at, before the
-    time was up."""
+    time was up. `tasks`: what the look at tasks came to."""
 
     passes: int
     kicked: int = 0
     failed: int = 0
     finished: bool = True
     reclaimed: int = 0
+    tasks: Reconciled = field(default_factory=Reconciled)
 
 
 @dataclass(frozen=True)
 class Sweeper:
     kicks: Kicks
+    tasks: TaskSweep
     values: Reclaim
     expiry: Expiry
     batches: BatchKeeping
@@ -61,14 +68,20 @@ class Sweeper:
         another shard, so that none is left out for ever. Loose values are removed first: there are few.
         """
         reclaimed = self._reclaim(remaining)
-        first = replace(self._pass(remaining), reclaimed=reclaimed)
-        pause = BETWEEN_PASSES.total_seconds()
+        first = replace(self._pass(lambda: remaining() - TASKS_S), reclaimed=reclaimed)
+        before = remaining()
+        first = replace(first, tasks=self._look_at_tasks(remaining))
+        pause = max(BETWEEN_PASSES.total_seconds() - (before - remaining()), 0.0)
         if not first.finished or remaining() < pause + RESERVE_S or not self._will_be_due():
             return first
         self.kicks.clock.sleep(pause)
         second = self._pass(remaining)
         kicked, failed = first.kicked + second.kicked, first.failed + second.failed
-        return Sweep(2, kicked, failed, second.finished, reclaimed)
+        return Sweep(2, kicked, failed, second.finished, reclaimed, first.tasks)
+
+    def _look_at_tasks(self, remaining: Callable[[], float]) -> Reconciled:
+        end = max(remaining() - TASKS_S, RESERVE_S)
+        return self.tasks.reconcile(lambda: remaining() - end)
 
     def _pass(self, remaining: Callable[[], float]) -> Sweep:
         kicked = failed = 0

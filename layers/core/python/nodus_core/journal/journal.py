@@ -48,6 +48,9 @@ from nodus_core.kernel.times import stamp
 
 T = TypeVar("T")
 
+_EVER = "9999"
+"""Behind every stamp of a time."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -184,6 +187,23 @@ class Journal:
 
     def sandbox(self, sandbox: str) -> Sandbox | None:
         return self._one(Sandbox, keys.sandbox_key(sandbox))
+
+    def sandboxes_at(self, names: Sequence[str]) -> dict[str, Sandbox]:
+        """Those of the sandboxes that have a row, by id."""
+        found: dict[str, Sandbox] = {}
+        for start in range(0, len(names), 100):
+            rows = self.store.get([keys.sandbox_key(name) for name in names[start : start + 100]])
+            heads = [from_row(Sandbox, row) for row in rows if row is not None]
+            found |= {head.id: head for head in heads}
+        return found
+
+    def live_sandboxes(self, shard: str) -> Iterator[str]:
+        """Ids of the sandboxes that are not gone, oldest first (as the index knows it: read each again).
+
+        `shard` is one of `keys.LIVE_SHARDS`.
+        """
+        for key in self.store.due(shard, _EVER):
+            yield key.pk.partition("#")[2]
 
     def command(self, sandbox: str, command: str) -> Command | None:
         return self._one(Command, keys.command_key(sandbox, command))

@@ -9,6 +9,9 @@ from nodus_core.kernel.objects import ObjectKey
 DUE_SHARDS = tuple(f"due#{n}" for n in range(8))
 """Partitions of the `due` index; a row's shard is a function of its partition."""
 
+LIVE_SHARDS = tuple(f"live#{n}" for n in range(8))
+"""Further partitions of that index: the heads of all sandboxes that are not gone, whatever the time (decision 31)."""
+
 LOOSE_VALUES = "loose#"
 """Beginning of the partitions of loose values."""
 
@@ -23,6 +26,10 @@ BEARER = "key"
 
 def due_shard(pk: str) -> str:
     return DUE_SHARDS[zlib.crc32(pk.encode()) % len(DUE_SHARDS)]
+
+
+def live_shard(pk: str) -> str:
+    return LIVE_SHARDS[zlib.crc32(pk.encode()) % len(LIVE_SHARDS)]
 
 
 def object_partition(org: str, project: str, kind: str) -> str:

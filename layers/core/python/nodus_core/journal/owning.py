@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nodus_core.journal.fence import Fence
-from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
+from nodus_core.journal.keys import command_key, conversation_key, live_shard, open_command_key, sandbox_key
 from nodus_core.journal.sandboxes import BOOKED
-from nodus_core.journal.store import Absent, Check, Condition, Equals, Operation, Put, Update, both
+from nodus_core.journal.store import Absent, Check, Condition, Equals, Operation, Put, Row, Update, both
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.objects import Conversation
 from nodus_core.kernel.sandboxes import Command, Sandbox
+from nodus_core.kernel.times import stamp
 
 
 def requested(
@@ -30,7 +31,16 @@ def requested(
         remove=("outbox",),
     )
     before = (Check(sandbox_key(former), BOOKED),) if former else ()
-    return owner, Put(stored(sandbox_key(sandbox.id), sandbox), when=Absent()), *before
+    row = stored(sandbox_key(sandbox.id), sandbox, **live(sandbox))
+    return owner, Put(row, when=Absent()), *before
+
+
+def live(sandbox: Sandbox) -> Row:
+    """Attributes that keep a sandbox's row among those that are not gone; the commit of its end takes them away."""
+    return {
+        "dueShard": live_shard(sandbox_key(sandbox.id).pk),
+        "dueAt": stamp(sandbox.created_at),
+    }
 
 
 def owning(conversation: Conversation, sandbox: Sandbox) -> Conversation:

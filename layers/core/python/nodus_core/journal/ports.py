@@ -4,7 +4,7 @@ Every call to a service may be repeated. Each raises `RetryableError` when tryin
 `TerminalError` when the request itself is refused (a missing right, an unknown machine or cluster).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -103,6 +103,38 @@ class SandboxTasks(Protocol):
         ...
 
     def state(self, task: str) -> TaskReport: ...
+
+
+@dataclass(frozen=True)
+class FoundTask:
+    """A task that is meant to run. `sandbox`: the id under which this deployment has started it; None: it has not.
+
+    `about` says what it is by its own word: its family, and who has started it.
+    """
+
+    task: str
+    sandbox: str | None
+    about: str
+
+
+class TaskFleet(Protocol):
+    """All the tasks of the place where sandboxes run, whoever has started them. Lists may lag behind."""
+
+    def pages(self) -> Iterator[Sequence[str]]:
+        """The ARNs of all tasks that are meant to run, at most 100 at a time, read as they are asked for."""
+        ...
+
+    def whose(self, tasks: Sequence[str]) -> list[FoundTask]:
+        """What is known of at most 100 tasks; those that nobody knows any more, or that are to end, are left out."""
+        ...
+
+    def states(self, tasks: Sequence[str]) -> dict[str, TaskReport]:
+        """How each of at most 100 tasks is."""
+        ...
+
+    def stop(self, task: str, reason: str) -> None:
+        """Asks for the end of a task; one that is stopped or unknown is fine."""
+        ...
 
 
 class ImageRegistry(Protocol):

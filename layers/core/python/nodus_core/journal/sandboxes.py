@@ -11,6 +11,7 @@ from datetime import datetime
 from nodus_core.journal.codec import to_row, to_value
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import command_key, conversation_key, open_command_key, sandbox_key
+from nodus_core.journal.lines import DUE
 from nodus_core.journal.store import Absent, Both, Check, Delete, Either, Equals, OneOf, Row, Update, both
 from nodus_core.journal.terminals import connected
 from nodus_core.journal.writer import Writer
@@ -198,7 +199,8 @@ class Sandboxes:
                     **({} if began is None else {"started_at": stamp(began)}),
                     "outbox": "sandbox",
                 },
-                remove=("connection",),
+                # No more among those that are not gone (`owning.live`).
+                remove=("connection", *DUE),
             ),
         )
 

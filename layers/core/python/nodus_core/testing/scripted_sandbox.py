@@ -5,11 +5,11 @@ Effects are counted outside the system under test, in `effects`: one entry for e
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.ports import FoundTask, TaskReport
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
@@ -29,7 +29,7 @@ RUNNING: dict[str, Any] = {"state": "running"}
 
 @dataclass
 class Daemon:
-    """One started task. `folder` is what stands in its saved folder: a line for each command that ran."""
+    """One started task; without a `sandbox` it is somebody else's, a `deaf` one never asks the link. `folder` is what stands in its saved folder: a line for each command that ran."""
 
     sandbox: str
     code: str
@@ -39,11 +39,12 @@ class Daemon:
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     alive: bool = True
     up: bool = False
+    deaf: bool = False
     folder: bytes = b""
 
 
 class ScriptedSandboxes:
-    """`SandboxTasks` and `Bell` in one: a task's daemon looks for work whenever `turn` is called."""
+    """`SandboxTasks`, `TaskFleet` and `Bell` in one: a task's daemon looks for work whenever `turn` is called."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
@@ -91,6 +92,24 @@ class ScriptedSandboxes:
             return TaskReport("missing")
         return TaskReport("running") if daemon.alive else TaskReport("stopped", "killed by the test")
 
+    # --- TaskFleet ---
+
+    def pages(self) -> Iterator[Sequence[str]]:
+        """Two at a time, so that a look has several pages."""
+        running = [arn for arn, daemon in self.daemons.items() if daemon.alive]
+        for start in range(0, max(len(running), 1), 2):
+            yield running[start : start + 2]
+
+    def whose(self, tasks: Sequence[str]) -> list[FoundTask]:
+        return [
+            FoundTask(arn, self.daemons[arn].sandbox or None, "scripted")
+            for arn in tasks
+            if arn in self.daemons and self.daemons[arn].alive
+        ]
+
+    def states(self, tasks: Sequence[str]) -> dict[str, TaskReport]:
+        return {task: self.state(task) for task in tasks}
+
     # --- Bell ---
 
     def ring(self, connection: str) -> bool:
@@ -102,7 +121,7 @@ class ScriptedSandboxes:
     def turn(self) -> None:
         """Every daemon that lives says hello once, pulls, runs what it got, and reports."""
         for daemon in list(self.daemons.values()):
-            if daemon.alive:
+            if daemon.alive and not daemon.deaf:
                 try:
                     self._turn(daemon)
                 except Refusal:

@@ -17,6 +17,7 @@ from nodus_core.conversations.ports import Directive, Ports
 from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.resolving import COMMANDS, Resolving
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.unresolved import name_of
 from nodus_core.conversations.waiters import Waiters
 from nodus_core.conversations.worker import Worker
@@ -121,6 +122,11 @@ class World:
     def batches(self) -> BatchKeeping:
         """What the sweeper does with batches, in a process that may crash."""
         return BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
+
+    @property
+    def task_sweep(self) -> TaskSweep:
+        """What the sweeper does with tasks, in a process that may crash."""
+        return TaskSweep(self.sandboxes, self.kicks)
 
     @property
     def ports(self) -> Ports:
@@ -246,6 +252,7 @@ class World:
         while self.clock.now() < until:
             self.clock.sleep(60)
             self._kick_due()
+            self._look_at_tasks()
             while self.executions.waiting:
                 self._execute(*self.executions.waiting.pop(0))
 
@@ -279,6 +286,12 @@ class World:
             if self._kick_due():
                 return True
         return False
+
+    def _look_at_tasks(self) -> None:
+        try:
+            self.task_sweep.reconcile(lambda: 1.0)
+        except Crash:
+            self.crashes += 1
 
     def _kick_due(self) -> bool:
         """Kicks what is due now. False: nothing is."""
