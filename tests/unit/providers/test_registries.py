@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+import httpx2
 import pytest
 from nodus_core.kernel.errors import RetryableError, TerminalError
 from nodus_core.providers.posting import Answer, ConnectionFailure, NeverSendable
-from nodus_core.providers.registries import PublicRegistries
+from nodus_core.providers.registries import LARGEST_MANIFEST, PublicRegistries, fetched
 from nodus_core.sandboxes.references import BadReference, Reference, read_reference
 
 MANIFEST = b'{"schemaVersion": 2}'
@@ -70,6 +72,7 @@ def test_docker_hub_is_asked_where_it_answers() -> None:
         (Web(token=Answer(200, {}, b"[]")), "without credentials"),
         (Web(token=Answer(200, {}, b'{"token": "a\\nb"}')), "without credentials"),
         (Web(token=Answer(200, {}, b"<html>")), "without credentials"),
+        (Web(token=Answer(200, {}, '{"token": "schl\u00fcssel"}'.encode())), "without credentials"),
         (
             Web(is_open=True, manifest=Answer(302, {"location": "http://169.254.169.254/"}, b"")),
             "no manifest",
@@ -80,7 +83,6 @@ def test_docker_hub_is_asked_where_it_answers() -> None:
             ),
             "another manifest",
         ),
-        (Web(is_open=True, manifest=Answer(200, {}, b"x" * (4 * 1024 * 1024 + 1))), "no manifest"),
     ],
 )
 def test_what_cannot_be_pulled_says_why(web: Web, said: str) -> None:
@@ -112,6 +114,27 @@ def test_an_address_that_is_not_public_is_never_asked_and_a_silent_one_later() -
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "169.254.169.254", "10.0.0.1:5000"])
 def test_the_real_client_reaches_no_address_of_the_machine_or_its_network(host: str) -> None:
     with pytest.raises(TerminalError, match="not public"):
+        PublicRegistries().digest("a/b", "1", host)
+
+
+@pytest.mark.req("FLD-13")
+def test_of_an_endless_answer_no_more_is_read_than_a_manifest_may_have() -> None:
+    sent: list[int] = []
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(1024):
+            sent.append(64 * 1024)
+            yield bytes(64 * 1024)
+
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=endless()))
+    with pytest.raises(TerminalError, match="more than a manifest"):
+        PublicRegistries(partial(fetched, transport=transport)).digest("a/b", "1", "registry.example")
+    assert sum(sent) <= LARGEST_MANIFEST + 64 * 1024
+
+
+@pytest.mark.parametrize("host", ["registry..example", "-", "a" * 300 + ".example", "registry.example:99999"])
+def test_a_host_that_can_be_none_is_refused_in_words(host: str) -> None:
+    with pytest.raises((TerminalError, RetryableError), match=r"cannot be asked|does not answer"):
         PublicRegistries().digest("a/b", "1", host)
 
 

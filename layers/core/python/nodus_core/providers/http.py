@@ -63,6 +63,10 @@ def http_client(
     )
 
 
+class AnswerTooLarge(httpx2.ReadError):
+    """An answer was longer than its reader takes; no more of it was read."""
+
+
 class SdkSender:
     """Sends bodies through an SDK's client to one path; the two types are that SDK's errors.
 
@@ -145,7 +149,7 @@ class _Bounded(httpx2.SyncByteStream):
         for chunk in self._inner:
             size += len(chunk)
             if size > self._largest:
-                raise httpx2.ReadError(f"the answer is larger than {self._largest} bytes")
+                raise AnswerTooLarge(f"the answer is larger than {self._largest} bytes")
             if time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("the answer took too long")
             yield chunk

@@ -27,10 +27,15 @@ _MANIFESTS = ", ".join(
 )
 _HUB = "registry-1.docker.io"
 _WORDS = re.compile(r'([a-z]+)="([^"]*)"')
-_LARGEST_MANIFEST = 4 * 1024 * 1024
+LARGEST_MANIFEST = 4 * 1024 * 1024
+"""Bytes of an answer that are read: more is no manifest, and no token."""
 
 Fetch = Callable[[str, dict[str, str]], Answer]
-"""Gets an https address with headers. Raises ConnectionFailure."""
+"""Gets an https address with headers. Raises ConnectionFailure, with cause `TooLarge` for an endless answer."""
+
+
+class TooLarge(Exception):
+    """The answer was longer than `LARGEST_MANIFEST`; the rest of it was not read."""
 
 
 class PublicRegistries:
@@ -63,7 +68,8 @@ class PublicRegistries:
             token = body.get("token") or body.get("access_token")
         except (ValueError, AttributeError):
             token = None
-        if not isinstance(token, str) or not token.isprintable():
+        # It becomes a header: what no header can hold would be an error of ours.
+        if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
             raise _private(host)
         return token
 
@@ -76,6 +82,8 @@ class PublicRegistries:
                     f"registry {host} cannot be asked: its address is not public, or it cannot prove its name"
                 )
                 raise TerminalError(message) from failure
+            if isinstance(failure.cause, TooLarge):
+                raise TerminalError(f"registry {host} answers with more than a manifest can be") from failure
             raise RetryableError(f"registry {host} does not answer", 5) from failure
 
 
@@ -86,7 +94,7 @@ def _digest(answer: Answer, image: str, host: str) -> str:
         raise _private(host)
     if answer.status == 429 or answer.status >= 500:
         raise RetryableError(f"registry {host} answers {answer.status}", 10)
-    if answer.status != 200 or len(answer.body) > _LARGEST_MANIFEST:
+    if answer.status != 200:
         raise TerminalError(f"registry {host} gives no manifest of image {image} (HTTP {answer.status})")
     # The digest is that of the bytes; what the registry says of them is checked when the image is pulled, and a
     # wrong word would only make the pull fail then.
@@ -111,17 +119,27 @@ def _query(words: dict[str, str]) -> str:
 
 
 def _fetch(address: str, headers: dict[str, str]) -> Answer:
+    from nodus_core.providers.public_network import PublicTransport  # noqa: PLC0415 - as in `fetched`
+
+    return fetched(address, headers, PublicTransport())
+
+
+def fetched(address: str, headers: dict[str, str], transport: Any) -> Answer:
+    """What stands at an address, as `Fetch` says, over one of httpx2's transports."""
     # Imported here: the HTTP client takes a fifth of a second, and most calls of the API ask no registry.
     import httpx2  # noqa: PLC0415
 
-    from nodus_core.providers.http import UNSENT, http_client, within  # noqa: PLC0415
-    from nodus_core.providers.public_network import PublicTransport  # noqa: PLC0415
+    from nodus_core.providers.http import UNSENT, AnswerTooLarge, http_client, within  # noqa: PLC0415
 
     def get() -> Answer:
-        with http_client(httpx2.Client, None, TIMES, PublicTransport()) as client:
+        with http_client(httpx2.Client, None, TIMES, transport, largest=LARGEST_MANIFEST) as client:
             try:
                 response: Any = client.get(address, headers=headers)
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            except AnswerTooLarge as error:
+                raise ConnectionFailure(TooLarge(str(error)), sent=True) from error
+            except httpx2.InvalidURL as error:
+                raise ConnectionFailure(NeverSendable(f"its address is none: {error}"), sent=False) from error
+            except httpx2.HTTPError as error:
                 raise ConnectionFailure(error, sent=not isinstance(error, UNSENT)) from error
             return Answer(response.status_code, response.headers, response.content)
 
