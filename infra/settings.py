@@ -58,7 +58,8 @@ class Settings(BaseModel):
         runtime_image: the image whose container brings the daemon into an image that has not got it; named like
             `sandbox_image`.
         image_build: add the stack that builds the sandbox image and the runtime's in this account (repositories
-            `nodus/agent-tools` and `nodus/sandboxd-runtime`, for another stage below `nodus-STAGE/`).
+            `nodus/agent-tools` and `nodus/sandboxd-runtime`, for another stage below `nodus-STAGE/`), and, where
+            sandboxes are containers, the EnvironmentImages of projects that have a setup (below `nodus/images/`).
         warm_sandboxes: a pool of sandboxes that are started ahead; there is none yet, so only 0 is taken.
         gpu: sandboxes with GPUs on EC2; there are none yet, so only false is taken (`GPUUnavailable`).
         throttle_rate: steady requests a second that each API admits.
@@ -106,6 +107,11 @@ class Settings(BaseModel):
     git_folder: Annotated[str, Field(pattern=r"^(/.+)?$")] = ""
     key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
     key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
+
+    @property
+    def builds_environments(self) -> bool:
+        """Whether EnvironmentImages with a setup are built here."""
+        return self.image_build and self.sandbox_images == "registry"
 
     @classmethod
     def from_context(cls, node: Node) -> "Settings":

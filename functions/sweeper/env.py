@@ -15,3 +15,6 @@ class Environment(BaseModel):
     cluster: str = Field(alias="NODUS_CLUSTER", min_length=1)
     task_definition: str = Field(alias="NODUS_TASK_DEFINITION", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)
+    image_project: str = Field(alias="NODUS_IMAGE_PROJECT")
+    image_repositories: str = Field(alias="NODUS_IMAGE_REPOSITORIES")
+    image_platform: str = Field(alias="NODUS_IMAGE_PLATFORM")

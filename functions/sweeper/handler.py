@@ -1,4 +1,6 @@
-"""Kicks what is due, and holds tasks and sandboxes against each other; called every minute."""
+"""Kicks what is due, and holds tasks and sandboxes against each other, every minute; and takes on a build of an image
+when CodeBuild tells of its end.
+"""
 
 from dataclasses import asdict
 from typing import Any
@@ -6,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from nodus_core.aws.image_builds import named
 from nodus_core.bootstrap import core
 
 from functions.sweeper.env import Environment
@@ -18,7 +21,17 @@ metrics = Metrics()
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """One sweep: at most two passes over the index of due rows, and one over the cluster's tasks."""
+    """One sweep: at most two passes over the index of due rows, and one over the cluster's tasks.
+
+    Of an event of CodeBuild one look at its build, and nothing else.
+    """
+    if event.get("source") == "aws.codebuild":
+        build = named(event["detail"])
+        if build is not None:
+            core(Environment).builds.look(build)
+        metrics.add_metric(name="BuildsHeard", unit=MetricUnit.Count, value=int(build is not None))
+        logger.info("looked", build=build)
+        return {"build": build}
     sweep = core(Environment).sweeper.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
     metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)

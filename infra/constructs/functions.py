@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from aws_cdk import ArnFormat, Stack
 from constructs import Construct
 
+from infra.constructs.environment_builds import BuildNames
 from infra.constructs.function import NodusFunction, Size
 from infra.constructs.http_api import HttpApi
+from infra.constructs.image_build import BUILDERS
 from infra.constructs.kick_schedules import KickSchedules
 from infra.constructs.layers import Layers
 from infra.constructs.line_machine import LineMachine
 from infra.constructs.link_api import LinkApi
 from infra.constructs.permissions import (
+    build_images,
     find_images,
     keep_sandboxes,
     publish_events,
@@ -127,6 +130,7 @@ class Functions(Construct):
             "NODUS_IMAGES": Stack.of(self).to_json_string(self._around.sandboxes.images),
             "NODUS_KEY_RATE": str(self._settings.key_rate),
             "NODUS_KEY_BURST": str(self._settings.key_burst),
+            "NODUS_IMAGE_REPOSITORIES": self._builder()["NODUS_IMAGE_REPOSITORIES"],
         }
         api = self._add("api", size, environment)
         use_journal(api, self._around.state.journal)
@@ -174,6 +178,7 @@ class Functions(Construct):
             **self._machine(),
             **self._secrets(),
             **self._cluster(),
+            **self._builder(),
         }
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
@@ -182,6 +187,8 @@ class Functions(Construct):
         start_lines(sweeper, self.machine)
         remove_secrets(sweeper, self._secrets_arn())
         keep_sandboxes(sweeper, self._around.sandboxes)
+        if self._settings.builds_environments:
+            build_images(sweeper, BuildNames(self, self._names))
         return sweeper
 
     def _admin(self) -> NodusFunction:
@@ -227,6 +234,16 @@ class Functions(Construct):
             "NODUS_GIT_HOSTS": settings.git_hosts,
             "NODUS_GIT_FOLDER": settings.git_folder,
         }
+
+    def _builder(self) -> dict[str, str]:
+        """Who builds projects' images, where they go and what they are for; empty where nobody does."""
+        builds, has_any = BuildNames(self, self._names), self._settings.builds_environments
+        told = {
+            "NODUS_IMAGE_PROJECT": builds.project,
+            "NODUS_IMAGE_REPOSITORIES": builds.repositories,
+            "NODUS_IMAGE_PLATFORM": BUILDERS[self._settings.architecture][2],
+        }
+        return {name: value if has_any else "" for name, value in told.items()}
 
     def _secrets_arn(self) -> str:
         """Every Secret of a project, `PREFIX/ORG/PROJECT/UID`, and nothing that lies higher."""

@@ -3,6 +3,7 @@
 from aws_cdk import Stack
 from aws_cdk import aws_stepfunctions as sfn
 
+from infra.constructs.environment_builds import BuildNames
 from infra.constructs.event_bus import EventBus
 from infra.constructs.function import NodusFunction
 from infra.constructs.journal_table import JournalTable
@@ -131,6 +132,28 @@ def find_images(function: NodusFunction, sandboxes: SandboxCluster) -> None:
     """The digests of the catalogue's images in this account."""
     if sandboxes.has_images and sandboxes.repository_arns:
         function.allow("ecr:DescribeImages", on=sandboxes.repository_arns)
+
+
+def build_images(function: NodusFunction, builds: BuildNames) -> None:
+    """Builds of projects' images, and the repositories that these go to.
+
+    Whoever starts a build says what it runs, under the project's role and no other: that one cannot be passed here.
+    """
+    function.allow(
+        "codebuild:StartBuild", "codebuild:BatchGetBuilds", "codebuild:StopBuild", on=[builds.project_arn]
+    )
+    function.allow(
+        "ecr:CreateRepository",
+        "ecr:DeleteRepository",
+        "ecr:DescribeImages",
+        on=[builds.repositories_arn],
+        because="A repository is made for each EnvironmentImage; these are those of projects and no others.",
+    )
+    function.allow(
+        "logs:GetLogEvents",
+        on=[builds.log_streams_arn],
+        because="A stream of the log is named by its build, not known before.",
+    )
 
 
 def run_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:

@@ -12,7 +12,8 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
+from infra.constructs.environment_builds import PULL, BuildNames
 from infra.constructs.log_group import log_group
 from infra.constructs.sandbox_network import SandboxNetwork
 from infra.names import CATALOGUE_IMAGE, SANDBOX_CONTAINER, Names
@@ -68,6 +69,8 @@ class SandboxCluster(Construct):
         self.repository_arns: list[str] = []
         self.image = self._image("Image", settings.sandbox_image)
         self.runtime_image = self._image("RuntimeImage", settings.runtime_image) if self.has_images else ""
+        if settings.builds_environments:
+            self._pull_built(names)
         self.task_definition = self._task_definition(self.image, settings)
         acknowledge(
             self.task_definition,
@@ -109,6 +112,19 @@ class SandboxCluster(Construct):
             {"AwsSolutions-IAM5[Resource::*]": "ecr:GetAuthorizationToken knows no resources."},
         )
         return ours.repository_uri_for_tag(tag or "latest")
+
+    def _pull_built(self, names: Names) -> None:
+        """The images that are built for projects: ECS pulls them for their sandboxes."""
+        repositories = BuildNames(self, names).repositories_arn
+        login = iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
+        self.execution_role.add_to_policy(login)
+        self.execution_role.add_to_policy(iam.PolicyStatement(actions=list(PULL), resources=[repositories]))
+        acknowledge_wildcards(self.execution_role, ["*"], "ecr:GetAuthorizationToken knows no resources.")
+        acknowledge_wildcards(
+            self.execution_role,
+            [repositories],
+            "A repository is made for each EnvironmentImage; a task pulls the one that it was admitted with.",
+        )
 
     def _task_definition(self, image: str, settings: Settings) -> ecs.CfnTaskDefinition:
         definition = ecs.CfnTaskDefinition

@@ -5,6 +5,7 @@ from pathlib import Path
 from aws_cdk import App, CfnOutput, Stack
 
 from infra.constructs.alarms import Alarms
+from infra.constructs.environment_builds import BuildNames
 from infra.constructs.functions import Functions, Surroundings
 from infra.constructs.http_api import HttpApi
 from infra.constructs.layers import Layers
@@ -62,7 +63,8 @@ class ServiceStack(Stack):
             sandboxes=around.sandboxes,
             names=names,
         )
-        SweeperSchedule(self, "SweeperSchedule", sweeper=functions.sweeper)
+        builder = BuildNames(self, names).project if settings.builds_environments else None
+        SweeperSchedule(self, "SweeperSchedule", sweeper=functions.sweeper, builder=builder)
         Alarms(
             self,
             "Alarms",

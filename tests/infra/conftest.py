@@ -1,4 +1,4 @@
-"""One synthesis for all of these tests, and one with every setting changed."""
+"""One synthesis for all of these tests, one with every setting changed, one with all that must be asked for."""
 
 import pytest
 
@@ -24,12 +24,14 @@ OTHER_SETTINGS = {
     "keyBurst": "7",
 }
 
+ASKED_FOR = {"imageBuild": "true"}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"assembly", "other"} & set(getattr(item, "fixturenames", ())):
-            # Node loads the whole CDK for each of the two syntheses, which a busy machine makes long.
-            item.add_marker(pytest.mark.timeout(2 * SYNTHESIS_TIMEOUT_S))
+        if {"assembly", "other", "asked"} & set(getattr(item, "fixturenames", ())):
+            # Node loads the whole CDK for each of the syntheses, which a busy machine makes long.
+            item.add_marker(pytest.mark.timeout(3 * SYNTHESIS_TIMEOUT_S))
             # With several workers, one of them synthesizes for all.
             item.add_marker(pytest.mark.xdist_group("synthesis"))
 
@@ -44,3 +46,9 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The app as a second stage with every setting changed."""
     return synthesize(tmp_path_factory.mktemp("other"), OTHER_SETTINGS, "nodus-dev")
+
+
+@pytest.fixture(scope="session")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The app with the parts that are only there when they are asked for, and sandboxes that are containers."""
+    return synthesize(tmp_path_factory.mktemp("asked"), ASKED_FOR, "nodus")

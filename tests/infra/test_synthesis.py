@@ -21,6 +21,10 @@ def test_every_setting_obeys_the_security_rules(other: Assembly) -> None:
     assert other.succeeded, other.answer
 
 
+def test_what_must_be_asked_for_obeys_the_security_rules(asked: Assembly) -> None:
+    assert asked.succeeded, asked.answer
+
+
 def test_nothing_in_the_assembly_waits_for_a_lookup(assembly: Assembly) -> None:
     manifest = json.loads((assembly.folder / "manifest.json").read_text())
     assert not manifest.get("missing")
@@ -55,6 +59,8 @@ def test_findings_are_acknowledged_on_their_own_constructs_with_a_reason(assembl
         ("other", "state"),
         ("other", "service"),
         ("other", "images"),
+        ("asked", "service"),
+        ("asked", "images"),
     ],
 )
 def test_cfn_lint_finds_nothing(which: str, stack: str, request: pytest.FixtureRequest) -> None:

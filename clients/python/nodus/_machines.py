@@ -147,7 +147,10 @@ class SandboxesFlows(FilesFlows):
 
     @operation
     def build_image(self, name: str) -> Flow[Record]:
-        """Find out anew what an EnvironmentImage stands for; what was made of it before stays as it is (NOD-448)."""
+        """Find out anew what an EnvironmentImage stands for; what was made of it before stays as it is (NOD-448).
+
+        One with a setup is ``Building`` then, until its ``status.state`` is ``Completed`` or ``Failed``.
+        """
         path = self._client.environmentimages.path(name, "build")
         return (yield from self._record(Call("POST", path, repeatable=True)))
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from nodus_core.aws.dynamodb_values import encode_row
 from nodus_core.bootstrap import Core
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
@@ -18,6 +19,7 @@ from nodus_core.conversations.worker import Worker
 from nodus_core.journal.ports import Event
 from nodus_core.journal.store import Key
 from nodus_core.sandboxes.relay import Relay
+from nodus_core.testing.scripted_builder import ScriptedBuilder
 from nodus_core.testing.world import World
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -62,6 +64,7 @@ class MemoryCore(Core):
 
     def __init__(self, world: World, bus: Bus) -> None:
         super().__init__({})
+        self.__dict__["builder"] = ScriptedBuilder(world.clock)
         kicks = Kicks(world.kicks.journal, world.executions, world.clock)
         parts = {
             "journal": world.kicks.journal,
@@ -77,7 +80,9 @@ class MemoryCore(Core):
                 Reclaim(world.kicks.journal, world.vault, world.clock),
                 Expiry(world.kicks.journal, world.payloads, world.clock),
                 world.batches,
+                self.builder,
             ),
+            "builds": BuildKeeping(world.batches.shelf, self.builder),
             "worker": Worker(world.ports),
         }
         for name, part in parts.items():
@@ -193,6 +198,34 @@ def execution_ended(name: str, status: str = "FAILED") -> dict[str, Any]:
             "output": None,
             "error": "LineDied",
             "cause": "…",
+        },
+    }
+
+
+def build_ended(build: str | None, status: str = "SUCCEEDED") -> dict[str, Any]:
+    """CodeBuild's event of a build's end, by way of EventBridge; `build` is our name of it, None: it has none."""
+    number = "nodus-environment-images:8745a7a9-c340-456a-9166-edf953571bEX"
+    variables = [{"name": "NODUS_BUILD", "type": "PLAINTEXT", "value": build}] if build else []
+    return {
+        "version": "0",
+        "id": "bfdc1220-60ff-44ad-bfa7-3b6e6ba3b2d0",
+        "detail-type": "CodeBuild Build State Change",
+        "source": "aws.codebuild",
+        "account": ACCOUNT,
+        "time": "2030-01-01T00:00:00Z",
+        "region": REGION,
+        "resources": [f"arn:aws:codebuild:{REGION}:{ACCOUNT}:build/{number}"],
+        "detail": {
+            "build-status": status,
+            "project-name": "nodus-environment-images",
+            "build-id": f"arn:aws:codebuild:{REGION}:{ACCOUNT}:build/{number}",
+            "additional-information": {
+                "environment": {"compute-type": "BUILD_GENERAL1_SMALL", "environment-variables": variables},
+                "build-complete": True,
+                "initiator": "nodus-sweeper",
+            },
+            "current-phase": "COMPLETED",
+            "version": "1",
         },
     }
 

@@ -1,14 +1,19 @@
 """The sweeper as its schedule calls it: what is due is kicked, whatever else is wrong."""
 
 import pytest
+from nodus_core.journal.image_builds import wanted
 from nodus_core.journal.keys import conversation_key, due_shard
 from nodus_core.journal.store import Put, Transaction
+from nodus_core.kernel.image_builds import ImageBuild
+from nodus_core.kernel.objects import Object, ObjectKey
+from nodus_core.kernel.text import Inline
 from nodus_core.kernel.times import stamp
 from nodus_core.testing.scripted_sandbox import Daemon
 
 from functions.sweeper import handler as sweeper
-from tests.unit.functions.deployed import Deployed
+from tests.unit.functions.deployed import Deployed, build_ended
 
+IMAGE = ObjectKey("acme", "web", "EnvironmentImage", "tools")
 SCHEDULED = {"version": "0", "source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -58,3 +63,17 @@ def test_a_task_that_nobody_wants_is_stopped_and_counted(
     swept = deployed.call(sweeper, SCHEDULED, seconds=20)
     assert (swept["tasks"]["stopped"], tasks["task/stray"].alive) == (1, False)
     assert '"OrphansStopped":[1.0]' in capsys.readouterr().out
+
+
+@pytest.mark.req("NODQ-104")
+def test_the_end_of_a_build_is_looked_at_at_once_and_others_builds_are_not(deployed: Deployed) -> None:
+    world = deployed.world
+    obj = Object(IMAGE, "uid", 1, 1, Inline("{}"), world.clock.now(), {"build": "uid-1", "builds": 1})
+    build = ImageBuild("uid-1", IMAGE, "uid", "base@sha256:0", Inline("true"), world.clock.now())
+    world.outside.objects.create(obj, world.clock.now(), wanted(build, world.clock.now()))
+    assert deployed.call(sweeper, build_ended(None)) == {"build": None}
+    assert deployed.call(sweeper, build_ended("another-1")) == {"build": "another-1"}
+    assert deployed.call(sweeper, build_ended("uid-1", "FAILED")) == {"build": "uid-1"}
+    started = world.outside.image_build("uid-1")
+    assert started is not None
+    assert started.build is not None

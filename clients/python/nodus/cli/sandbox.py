@@ -207,12 +207,21 @@ def images(session: Session, output: formats.Format) -> None:
 def build_image(session: Session, name: str) -> int:
     """Find out anew what an EnvironmentImage stands for: its tag may have moved.
 
-    What was made of it before keeps its digest.
+    One with a setup is built again; wait for it. What was made of it before keeps its digest.
+
+    \b
+      nodus sandbox build-image tools
+      nodus wait environmentimage/tools --for=jsonpath='{.status.state}'=Completed --timeout=30m
     """
     status = session.client.sandboxes.build_image(name).to_dict()["status"]
-    said = status.get("digest") or status.get("message") or ""
+    said = (
+        status.get("digest") or status.get("message") or ("" if status["state"] != "Building" else _BUILDING)
+    )
     click.echo(f"environmentimage/{text.line(name)} {text.line(status['state'])} {text.line(said)}".rstrip())
-    return 0 if status["state"] == "Completed" else 1
+    return 1 if status["state"] == "Failed" else 0
+
+
+_BUILDING = "wait for status.state"
 
 
 def _image_row(image: dict[str, object]) -> list[str]:

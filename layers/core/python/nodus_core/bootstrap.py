@@ -16,6 +16,7 @@ from nodus_core.access.grant import Rate
 from nodus_core.access.identities import Identities
 from nodus_core.access.signed_calls import Judge, server_name
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.images import ImageSources
 from nodus_core.conversations.kicks import Kicks
@@ -27,6 +28,7 @@ from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.worker import Worker
+from nodus_core.journal.builder import ImageBuilder
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
@@ -140,7 +142,24 @@ class Core:
         listed = ImageSources(dict[str, str](json.loads(self.environment["NODUS_IMAGES"])))
         if not listed.has_images:
             return listed
-        return ImageSources(listed.catalogue, EcrRegistry(ecr()), PublicRegistries())
+        builds = self.environment.get("NODUS_IMAGE_REPOSITORIES") or None
+        return ImageSources(listed.catalogue, EcrRegistry(ecr()), PublicRegistries(), builds)
+
+    @cached_property
+    def builder(self) -> ImageBuilder | None:
+        """Who builds images; None: nobody does here."""
+        from nodus_core.aws.image_builds import BuilderPlace, CodeBuildImages
+
+        place = BuilderPlace.from_environment(self.environment)
+        if place is None:
+            return None
+        from nodus_core.aws.clients import codebuild, ecr_of_builds, logs
+
+        return CodeBuildImages(codebuild(), ecr_of_builds(), logs(), place)
+
+    @cached_property
+    def builds(self) -> BuildKeeping:
+        return BuildKeeping(Shelf(self.journal, self.payloads, self.clock), self.builder)
 
     @cached_property
     def link(self) -> Link:
@@ -176,7 +195,7 @@ class Core:
         values = Reclaim(self.journal, self.vault, self.clock)
         expiry = Expiry(self.journal, self.payloads, self.clock)
         batches = BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
-        return Sweeper(self.kicks, self.task_sweep, values, expiry, batches)
+        return Sweeper(self.kicks, self.task_sweep, values, expiry, batches, self.builder)
 
     @cached_property
     def task_sweep(self) -> TaskSweep:

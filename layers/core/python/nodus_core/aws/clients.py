@@ -27,6 +27,10 @@ _CONFIG = Config(
 )
 
 
+_SOON_OVER = Config(retries={"mode": "standard", "total_max_attempts": 2})
+"""Of services that the sweeper asks once a minute anyhow: a sick one must not take its time."""
+
+
 @cache
 def _session() -> botocore.session.Session:
     return botocore.session.get_session()
@@ -93,6 +97,22 @@ def ecs_asked_once() -> Any:
 @cache
 def ecr() -> Any:
     return _client("ecr")
+
+
+@cache
+def codebuild() -> Any:
+    return _client("codebuild", _SOON_OVER)
+
+
+@cache
+def ecr_of_builds() -> Any:
+    """ECR, for whoever looks after builds."""
+    return _client("ecr", _SOON_OVER)
+
+
+@cache
+def logs() -> Any:
+    return _client("logs", _SOON_OVER)
 
 
 @cache

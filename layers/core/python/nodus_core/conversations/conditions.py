@@ -14,7 +14,7 @@ from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
 from nodus_core.resources.columns import READY
-from nodus_core.resources.environmentimage import COMPLETED
+from nodus_core.resources.environmentimage import BUILDING, COMPLETED
 from nodus_core.resources.kinds import BY_NAME
 
 _OWN = frozenset({AGENT_RUN, SANDBOX, "Connection"})
@@ -101,6 +101,8 @@ def _subagents(spec: Spec) -> Iterator[Said]:
 def _image(status: Mapping[str, Any]) -> Said:
     if status.get("state") == COMPLETED:
         return Said(READY, True, COMPLETED, "It can be used as the image of Agents and Sandboxes.")
+    if status.get("state") == BUILDING:
+        return Said(READY, False, BUILDING, "It is being built: wait until its state is Completed or Failed.")
     # One of an earlier release has no state: nothing has looked for its image.
     message = str(status.get("message", "Nobody has looked for its image yet: build it again."))
     return Said(READY, False, str(status.get("reason", NOT_AVAILABLE)), message)

@@ -41,11 +41,13 @@ class ImageSources:
 
     `catalogue`: name → reference, or `MACHINE`. `own`: the account's registry, under the host that its references
     have; `public`: everybody else's. None: there is none to ask, and the machine's own tools are all there is.
+    `builds`: host and path below which the deployment keeps what it builds; None: it builds nothing.
     """
 
     catalogue: Mapping[str, str] = field(default_factory=lambda: {DEFAULT_IMAGE: MACHINE})
     own: ImageRegistry | None = None
     public: ImageRegistry | None = None
+    builds: str | None = None
 
     @property
     def has_images(self) -> bool:

@@ -4,7 +4,7 @@ A line is due when its lease ends, so a dead worker's line is kicked by the pass
 passes half a minute apart when something will be due in between: with a schedule of one minute, dead work goes
 on within 70 s (30 s of lease, 30 s until the pass, and the start). An account is due when there is money for those
 who wait for some: they are kicked. Between the passes tasks and sandboxes are held against each other, in a time of
-their own: neither may keep the other from being swept.
+their own: neither may keep the other from being swept. Builds of images come last.
 """
 
 import logging
@@ -14,13 +14,16 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expired_keys import ExpiredKeys
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
+from nodus_core.conversations.left_images import LeftImagesKeeping
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.task_sweep import Reconciled, TaskSweep
 from nodus_core.conversations.waiters import Waiters
 from nodus_core.journal import keys
+from nodus_core.journal.builder import ImageBuilder
 from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.kernel.errors import NodusError
 
@@ -31,6 +34,13 @@ RESERVE_S = 5.0
 
 TASKS_S = 8.0
 """Seconds of each sweep that are kept for the look at tasks; a question that was begun may last five more."""
+
+SLOW_RESERVE_S = 15.0
+"""The same for what asks services that few things here depend on, and that may be sick: one question of those."""
+
+_SLOW = frozenset({keys.IMAGE_BUILD, keys.LEFT_IMAGES})
+_QUICK = keys.DUE_NOUNS - _SLOW
+"""What is slow comes after both passes, so that it keeps no line waiting."""
 
 MOST_RECLAIMED = 100
 """Loose values that one sweep removes: the lines come next."""
@@ -60,6 +70,8 @@ class Sweeper:
     values: Reclaim
     expiry: Expiry
     batches: BatchKeeping
+    builder: ImageBuilder | None = None
+    """None: this deployment builds no images."""
 
     def sweep(self, remaining: Callable[[], float]) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then.
@@ -68,25 +80,34 @@ class Sweeper:
         another shard, so that none is left out for ever. Loose values are removed first: there are few.
         """
         reclaimed = self._reclaim(remaining)
-        first = replace(self._pass(lambda: remaining() - TASKS_S), reclaimed=reclaimed)
+        swept = replace(self._passes(remaining), reclaimed=reclaimed)
+        if not swept.finished:
+            return swept
+        slow = self._pass(remaining, _SLOW, SLOW_RESERVE_S)
+        return replace(swept, failed=swept.failed + slow.failed, finished=slow.finished)
+
+    def _passes(self, remaining: Callable[[], float]) -> Sweep:
+        first = self._pass(lambda: remaining() - TASKS_S, _QUICK, RESERVE_S)
         before = remaining()
         first = replace(first, tasks=self._look_at_tasks(remaining))
         pause = max(BETWEEN_PASSES.total_seconds() - (before - remaining()), 0.0)
         if not first.finished or remaining() < pause + RESERVE_S or not self._will_be_due():
             return first
         self.kicks.clock.sleep(pause)
-        second = self._pass(remaining)
+        second = self._pass(remaining, _QUICK, RESERVE_S)
         kicked, failed = first.kicked + second.kicked, first.failed + second.failed
-        return Sweep(2, kicked, failed, second.finished, reclaimed, first.tasks)
+        return Sweep(2, kicked, failed, second.finished, tasks=first.tasks)
 
     def _look_at_tasks(self, remaining: Callable[[], float]) -> Reconciled:
         end = max(remaining() - TASKS_S, RESERVE_S)
         return self.tasks.reconcile(lambda: remaining() - end)
 
-    def _pass(self, remaining: Callable[[], float]) -> Sweep:
+    def _pass(self, remaining: Callable[[], float], nouns: frozenset[str], reserve: float) -> Sweep:
         kicked = failed = 0
         for noun, name in self._due(self.kicks.journal.due):
-            if remaining() < RESERVE_S:
+            if noun not in nouns:
+                continue
+            if remaining() < reserve:
                 return Sweep(1, kicked, failed, finished=False)
             try:
                 kicked += self._see_to(noun, name, remaining)
@@ -100,7 +121,7 @@ class Sweeper:
         """Kicks a line, or those that wait for an account's money. Returns how many were kicked.
 
         Of a run whose texts have been kept long enough, removes them; brings a batch to its end; removes a key that
-        has expired long ago.
+        has expired long ago; takes a build of an image on; removes images that nobody uses any more.
         """
         match noun:
             case keys.ACCOUNT:
@@ -110,6 +131,13 @@ class Sweeper:
                 return 0
             case keys.BATCH:
                 self.batches.finish(name, remaining)
+                return 0
+            case keys.IMAGE_BUILD:
+                BuildKeeping(self.batches.shelf, self.builder).look(name)
+                return 0
+            case keys.LEFT_IMAGES:
+                left = LeftImagesKeeping(self.kicks.journal, self.kicks.clock, self.builder)
+                left.clear(name, remaining)
                 return 0
             case keys.BEARER:
                 expired_keys = ExpiredKeys(self.kicks.journal, self.expiry.payloads, self.kicks.clock)
@@ -139,4 +167,4 @@ class Sweeper:
     def _will_be_due(self) -> bool:
         until = self.kicks.clock.now() + BETWEEN_PASSES
         journal = self.kicks.journal
-        return any(True for shard in DUE_SHARDS for _ in journal.due(shard, until))
+        return any(noun in _QUICK for shard in DUE_SHARDS for noun, _ in journal.due(shard, until))

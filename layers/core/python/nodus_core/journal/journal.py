@@ -11,6 +11,7 @@ from nodus_core.journal.asks import Asks
 from nodus_core.journal.batches import Batches, visible
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.coolings import Coolings
+from nodus_core.journal.image_builds import ImageBuilds
 from nodus_core.journal.inputs import Inputs
 from nodus_core.journal.keeping import Keeping
 from nodus_core.journal.ledger import Ledger
@@ -30,6 +31,7 @@ from nodus_core.journal.terms import CallPlace, Terms, keys_of, terms_of
 from nodus_core.journal.turns import Turns
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.connections import Connection, Ticket
+from nodus_core.kernel.image_builds import ImageBuild, LeftImages
 from nodus_core.kernel.objects import (
     Batch,
     Conversation,
@@ -95,6 +97,7 @@ class Journal:
         self.machines = Machines(writer)
         self.saves = Saves(writer)
         self.terminals = Terminals(writer)
+        self.image_builds = ImageBuilds(writer)
 
     # --- resources ---
 
@@ -135,6 +138,12 @@ class Journal:
 
     def loose_value(self, uid: str) -> LooseValue | None:
         return self._one(LooseValue, keys.loose_value_key(uid))
+
+    def image_build(self, build: str) -> ImageBuild | None:
+        return self._one(ImageBuild, keys.image_build_key(build))
+
+    def left_images(self, uid: str) -> LeftImages | None:
+        return self._one(LeftImages, keys.left_images_key(uid))
 
     # --- conversations ---
 
@@ -276,12 +285,12 @@ class Journal:
     def due(self, shard: str, now: datetime) -> Iterator[tuple[str, str]]:
         """What is due, oldest first (as the index knows it: read each again): noun and id.
 
-        Lines and accounts, runs whose texts have been kept long enough, batches that are not over, and keys
-        that have expired long ago.
+        Lines and accounts, runs whose texts have been kept long enough, batches that are not over, keys that have
+        expired long ago, builds of images, and images that deleted objects have left.
         """
         for key in self.store.due(shard, stamp(now)):
             noun, _, name = key.pk.partition("#")
-            if noun in (keys.CONVERSATION, keys.ACCOUNT, keys.KEEP, keys.BATCH, keys.BEARER):
+            if noun in keys.DUE_NOUNS:
                 yield noun, name
 
     def due_values(self, shard: str, now: datetime) -> Iterator[str]:

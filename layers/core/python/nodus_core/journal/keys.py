@@ -21,6 +21,9 @@ ACCOUNT = "acct"
 KEEP = "keep"
 BATCH = "batch"
 BEARER = "key"
+IMAGE_BUILD = "build"
+LEFT_IMAGES = "images"
+DUE_NOUNS = frozenset({CONVERSATION, ACCOUNT, KEEP, BATCH, BEARER, IMAGE_BUILD, LEFT_IMAGES})
 """Nouns of partitions that may be due."""
 
 
@@ -165,6 +168,15 @@ def cooling_key(gate: str) -> Key:
 def loose_value_key(uid: str) -> Key:
     """The note of values in the vault that no object names, by the uid of their Secret."""
     return Key(f"{LOOSE_VALUES}{uid}", "loose")
+
+
+def image_build_key(build: str) -> Key:
+    return Key(f"{IMAGE_BUILD}#{build}", "head")
+
+
+def left_images_key(uid: str) -> Key:
+    """What the builds of a deleted EnvironmentImage have left, by its uid."""
+    return Key(f"{LEFT_IMAGES}#{uid}", "left")
 
 
 def access_key(token_hash: str) -> Key:

@@ -5,7 +5,7 @@ from pydantic import Field
 from nodus_core.resources.columns import AGE, NAME, Column
 from nodus_core.resources.fields import Image, Script, Spec
 
-COMPLETED, FAILED = "Completed", "Failed"
+BUILDING, COMPLETED, FAILED = "Building", "Completed", "Failed"
 """`status.state` of an image; only completed ones can be used (NOD-447)."""
 
 

@@ -1,10 +1,15 @@
 """References to images as OCI registries understand them, read as container engines read them."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 
+from nodus_core.kernel.objects import ObjectKey
+
 DOCKER_HUB = "docker.io"
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_PLAIN = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
+LONGEST_PART = 63
 _REPOSITORY = re.compile(rf"{_PART}(?:/{_PART})*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -32,6 +37,18 @@ class Reference:
     def at(self, digest: str) -> str:
         """The same image by its digest: what this names never changes (NOD-448)."""
         return f"{self.host}/{self.repository}@{digest}"
+
+
+def repository_of(image: ObjectKey, uid: str) -> str:
+    """Where what is built for an EnvironmentImage stands, below the deployment's own place: by organization, project,
+    uid. A name that no repository may have is told by its hash."""
+    return "/".join((_part(image.org), _part(image.project), uid))
+
+
+def _part(name: str) -> str:
+    if len(name) <= LONGEST_PART and _PLAIN.fullmatch(name):
+        return name
+    return f"x{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def is_digest(text: str) -> bool:
