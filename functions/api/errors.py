@@ -35,7 +35,9 @@ CODES: dict[Reason, int] = {
     "NotAvailable": 422,
     "TooManyRequests": 429,
     "InternalError": 500,
+    "BadGateway": 502,
     "ServiceUnavailable": 503,
+    "GatewayTimeout": 504,
 }
 
 

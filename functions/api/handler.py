@@ -20,6 +20,7 @@ from functions.api.routes import (
     logins,
     objects,
     sandbox_files,
+    sandbox_previews,
     sandbox_terminals,
     sandboxes,
 )
@@ -34,7 +35,7 @@ metrics = Metrics()
 def build(service: Service) -> Gate:
     """The API over its use cases."""
     gate = Gate(service)
-    sandbox_nouns = (sandboxes, sandbox_files, sandbox_terminals, images)
+    sandbox_nouns = (sandboxes, sandbox_files, sandbox_terminals, sandbox_previews, images)
     for noun in (health, documents, logins, objects, agentruns, *sandbox_nouns, mcp_route):
         noun.add(gate)
     return gate
@@ -54,6 +55,7 @@ def _gate() -> Gate:
             bell=ports.bell,
             transfers=ports.transfers,
             wires=ports.endpoints.link_ws,
+            address=ports.endpoints.http,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
             images=ports.images,
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),
@@ -78,7 +80,7 @@ def log(gate: Gate, event: dict[str, Any], answer: dict[str, Any]) -> None:
     facts = {name: value for name, value in gate.facts.items() if name != "error"}
     call = {
         "method": event["requestContext"]["http"]["method"],
-        "path": event.get("rawPath"),
+        "path": sandbox_previews.shown_path(event),
         "status": status,
     }
     if "error" in gate.facts:

@@ -33,6 +33,7 @@ from nodus_core.conversations.resolving import Resolving
 from nodus_core.conversations.sandbox_commands import SandboxCommands
 from nodus_core.conversations.sandbox_files import SandboxFiles
 from nodus_core.conversations.sandbox_output import SandboxOutput
+from nodus_core.conversations.sandbox_previews import SandboxPreviews
 from nodus_core.conversations.sandbox_terminals import SandboxTerminals
 from nodus_core.conversations.secrets import Secrets
 from nodus_core.conversations.shelf import Outcome, Shelf
@@ -96,6 +97,7 @@ class Service:
     output: SandboxOutput
     files: SandboxFiles
     terminals: SandboxTerminals
+    previews: SandboxPreviews
     messages: Messages
     resolving: Resolving
     reading: Reading
@@ -120,14 +122,16 @@ class Service:
         transfers: Transfers,
         callers: Callers,
         wires: str,
+        address: str,
         images: ImageSources | None = None,
         watch_window_s: float = LONGEST_WINDOW_S,
         rehearsed: bool = False,
     ) -> Self:
         """The use cases over these ports.
 
-        `wires`: address of the WebSocket API. `images`: what sandboxes are made of here (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that
-        is made works nowhere.
+        `wires`: address of the WebSocket API. `address`: of the HTTP API. `images`: what sandboxes are made of here
+        (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports
+        keep nothing, so a token that is made works nowhere.
         """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
         limits = Limits(Rates(journal.writer), clock)
@@ -138,8 +142,9 @@ class Service:
         asking = Asking(journal, bell, clock)
         commands = SandboxCommands(shelf, kicks, asking)
         admission, control = Admission(shelf, kicks.executions, schedules, ids, pins), Control(shelf, kicks)
+        door = Door(Access(journal.writer), clock, limits, callers.rate)
         return cls(
-            door=Door(Access(journal.writer), clock, limits, callers.rate),
+            door=door,
             verbs={
                 **_definitions(shelf, ids, vault, keys),
                 "AgentRun": Verbs.of_runs(admission, control),
@@ -157,6 +162,7 @@ class Service:
             output=SandboxOutput(commands, asking),
             files=SandboxFiles(MachinesSeen(shelf), asking, transfers, clock, ids),
             terminals=SandboxTerminals(shelf, commands, wires),
+            previews=SandboxPreviews(shelf, door, MachinesSeen(shelf), asking, transfers, ids, address),
             messages=Messages(shelf, kicks),
             resolving=Resolving(shelf, kicks),
             reading=reading,
@@ -165,11 +171,13 @@ class Service:
             stepping=Stepping(shelf),
             team=Team(reading),
             clock=clock,
-            rehearse=lambda: cls._rehearsed(shelf, ids, callers, wires, pins.sources),
+            rehearse=lambda: cls._rehearsed(shelf, ids, callers, (wires, address), pins.sources),
         )
 
     @classmethod
-    def _rehearsed(cls, shelf: Shelf, ids: Ids, callers: Callers, wires: str, images: ImageSources) -> Self:
+    def _rehearsed(
+        cls, shelf: Shelf, ids: Ids, callers: Callers, addresses: tuple[str, str], images: ImageSources
+    ) -> Self:
         ports = Rehearsal.of(shelf, ids)
         return cls.over(
             ports.shelf,
@@ -181,7 +189,8 @@ class Service:
             transfers=ports.transfers,
             callers=callers,
             images=images,
-            wires=wires,
+            wires=addresses[0],
+            address=addresses[1],
             rehearsed=True,
         )
 

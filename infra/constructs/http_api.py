@@ -12,13 +12,13 @@ from infra.constructs.log_group import log_group
 from infra.names import HTTP_STAGE, Names
 from infra.settings import Settings
 
-# The path only, never the query: it is the caller's text.
+# The route and not the path, which of a preview is a secret; the function logs the others' paths. Never the query, either.
 ACCESS_LOG = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
     "ip": "$context.identity.sourceIp",
     "method": "$context.httpMethod",
-    "path": "$context.path",
+    "route": "$context.routeKey",
     "status": "$context.status",
     "bytes": "$context.responseLength",
     "latencyMs": "$context.responseLatency",
@@ -62,6 +62,9 @@ class HttpApi(Construct):
         to_link = integrations.HttpLambdaIntegration("ToLink", link)
         routes = [
             *self.api.add_routes(path="/mcp", methods=[apigw.HttpMethod.POST], integration=to_api),
+            *self.api.add_routes(
+                path="/preview/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api
+            ),
             *self.api.add_routes(path="/apis/{proxy+}", methods=[apigw.HttpMethod.ANY], integration=to_api),
             *(
                 route

@@ -30,12 +30,13 @@ class Contents:
     Args:
         transfer: gives up by itself, since somebody waits for an answer.
         folder: where they are held meanwhile; nobody but the daemon can enter it.
+        at_once: how many are held at a time.
     """
 
-    def __init__(self, transfer: Transfer, folder: Path) -> None:
+    def __init__(self, transfer: Transfer, folder: Path, at_once: int = MOST_AT_ONCE) -> None:
         self._transfer = transfer
         self._folder = folder
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._slots = asyncio.Semaphore(at_once)
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[Held]:

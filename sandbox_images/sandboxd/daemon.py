@@ -31,6 +31,7 @@ from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
 from sandboxd.outputasks import OutputAsks
+from sandboxd.previewasks import MOST_AT_ONCE, PreviewAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
 from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
@@ -124,10 +125,13 @@ async def _serve(
             command_env=_command_env(settings, guard),
             outputs=outputs,
         )
+        transfer = Transfer(session, ASK_TRIES, ASK_TRY_S)
+        previews = PreviewAsks(host, Contents(transfer, journal.folder, MOST_AT_ONCE))
         asks = AskDesk(
             {
-                **FileAsks(files, Contents(Transfer(session, ASK_TRIES, ASK_TRY_S), journal.folder)).handlers,
+                **FileAsks(files, Contents(transfer, journal.folder)).handlers,
                 **OutputAsks(outputs).handlers,
+                **previews.handlers,
             },
             workspace=settings.workspace,
             workspace_called=settings.workspace_called,

@@ -39,7 +39,14 @@ def websocket_api(assembly: Assembly) -> str:
 def test_the_apis_have_exactly_the_routes_of_the_protocol(assembly: Assembly) -> None:
     assert sorted(each["RouteKey"] for each in all_properties(assembly, "AWS::ApiGatewayV2::Route")) == [
         *("$connect", "$default", "$default", "$disconnect"),
-        *("ANY /apis/{proxy+}", "GET /api", "GET /api/{proxy+}", "GET /apis", "GET /healthz"),
+        *(
+            "ANY /apis/{proxy+}",
+            "ANY /preview/{proxy+}",
+            "GET /api",
+            "GET /api/{proxy+}",
+            "GET /apis",
+            "GET /healthz",
+        ),
         *("GET /openapi.json", "GET /openapi/{proxy+}", "GET /version"),
         *("POST /link/v1/{proxy+}", "POST /mcp"),
     ]
@@ -78,7 +85,8 @@ def test_both_stages_are_throttled_and_http_access_is_logged_without_queries_or_
         limits = stage(assembly, name)["DefaultRouteSettings"]
         assert (limits["ThrottlingRateLimit"], limits["ThrottlingBurstLimit"]) == (500, 1000)
     logged = json.loads(stage(assembly, "$default")["AccessLogSettings"]["Format"])
-    assert {"requestId", "status", "method", "path"} <= set(logged)
+    assert {"requestId", "status", "method", "route"} <= set(logged)
+    assert "$context.path" not in logged.values()  # of a preview it is a secret
     assert not [each for each in logged.values() if "query" in each.lower() or "header" in each.lower()]
 
 

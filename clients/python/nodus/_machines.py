@@ -140,6 +140,25 @@ class SandboxesFlows(FilesFlows):
         return (yield from self._read(query, name, "inference"))
 
     @operation
+    def preview(self, name: str, port: int, *, ttl: str | None = None) -> Flow[Record]:
+        """An address that shows the web service at a port of a running sandbox: ``url``, ``expires_at`` (NOD-417).
+
+        Whoever knows the address may use the service, without a key, until then: it is a secret.
+
+        Args:
+            name: the sandbox.
+            port: where the service listens in the sandbox, on loopback or on all addresses.
+            ttl: how long the address works, such as ``"10m"``, at most ``"24h"``; ``None``: an hour.
+
+        Raises:
+            SandboxNotRunningError: its machine does not run.
+        """
+        body = {"port": port, **({} if ttl is None else {"ttl": ttl})}
+        return (
+            yield from self._record(Call("POST", self.path(name, "previews"), body=body, repeatable=True))
+        )
+
+    @operation
     def images(self) -> Flow[list[Record]]:
         """What sandboxes can be made of: the catalogue's images and the project's completed ones (NOD-446)."""
         path = self._client.environmentimages.path().removesuffix("environmentimages") + "imagechoices"

@@ -160,6 +160,24 @@ class SandboxFlows(FilesOfOne, Generic[TerminalT]):
             (yield from SandboxesFlows.attach_terminal(self._client.sandboxes, self.name, terminal))
         )
 
+    @operation
+    def preview(self, port: int, *, ttl: str | None = None) -> Flow[Record]:
+        """An address that shows the web service at a port: ``url``, ``expires_at`` (NOD-417).
+
+            sandbox.run("nohup python3 -m http.server 8000 > /dev/null 2>&1 &")
+            print(sandbox.preview(8000).url)
+
+        Whoever knows the address may use the service, without a key, until then: it is a secret.
+
+        Args:
+            port: where the service listens, on loopback or on all addresses.
+            ttl: how long the address works, such as ``"10m"``, at most ``"24h"``; ``None``: an hour.
+
+        Raises:
+            SandboxNotRunningError: the sandbox's machine does not run.
+        """
+        return (yield from SandboxesFlows.preview(self._client.sandboxes, self.name, port, ttl=ttl))
+
     def _driven(self, opened: Record) -> TerminalT:
         raise NotImplementedError
 

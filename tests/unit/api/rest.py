@@ -102,6 +102,7 @@ class Rest:
                 callers=callers,
                 images=images,
                 wires="wss://link.test/v1",
+                address="https://api.test/base",
             )
         )
         self.directory = Directory.over(shelf, world.ids)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from nodus_core.access.permissions import ROLES, SCOPES
 from nodus_core.resources.kinds import BY_NAME, KINDS
+from nodus_core.sandboxes.preview_headers import METHODS
 
 from functions.api.gate import BASE_PATH, Rule
 from tests.unit.api.rest import MERGE, Reply, Rest, manifest
@@ -24,8 +25,10 @@ OPEN = {
     ("GET", "/openapi/v3"),
     ("GET", "/openapi/v3/apis/nodus.dev/v1"),
     ("POST", "/mcp"),
+    *((method, "/preview/.+") for method in METHODS),
 }
-"""Those that need no permission: a login, what the API says of itself, and MCP, whose tools are calls of the rest."""
+"""Those that need no permission: a login, what the API says of itself, MCP, whose tools are calls of the rest, and
+previews, whose address is the credential (test_api_sandbox_previews)."""
 
 
 def route_id(rule: Rule) -> str:

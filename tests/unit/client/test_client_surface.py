@@ -38,8 +38,8 @@ PUBLIC = {
     "Login": "async_client client",
     "ModelAgent": "from_name manifest remote submit",
     "Record": "get to_dict",
-    "Sandbox": """attach create delete files from_name make_folder move_file project read_file remove_file run start
-        status stop terminal write_file""",
+    "Sandbox": """attach create delete files from_name make_folder move_file preview project read_file remove_file
+        run start status stop terminal write_file""",
     "Resource": "apply create delete get list pages patch path update wait_for wait_gone watch",
 }
 SIGNATURES = {

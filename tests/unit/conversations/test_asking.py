@@ -143,6 +143,32 @@ def test_a_flood_is_bounded_and_what_nobody_took_ends_by_itself() -> None:
     assert machine.ask()["state"] == "exited"
 
 
+def test_one_that_may_wait_gets_the_first_of_its_places_that_is_free() -> None:
+    machine = Machine()
+    sleep = machine.sleep
+    machine.clock.sleep = lambda seconds: (_ for _ in ()).throw(StoreUnavailable("gone"))  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            machine.ask(Question("http", {}, places=2))
+    machine.clock.sleep = sleep  # type: ignore[method-assign]
+    before = machine.clock.now()
+    for patience, waited in ((0, 0), (1, 1)):
+        refused = machine.refused(Question("http", {}, places=2, patience_s=patience))
+        assert (refused.reason, "2 questions" in refused.message) == ("TooManyRequests", True)
+        assert waited <= (machine.clock.now() - before).total_seconds() < waited + 1
+    had = {ask.id for ask in machine.given}
+    assert len(had) == 2
+
+    def answers_the_third(seconds: float) -> None:
+        sleep(seconds)
+        if {ask.id for ask in machine.given} - had:
+            machine.answers = [{"state": "exited", "third": True}]
+
+    machine.clock.sleep = answers_the_third  # type: ignore[method-assign]
+    assert machine.ask(Question("http", {}, places=2, patience_s=30))["third"]
+    assert (machine.clock.now() - before).total_seconds() >= WAIT_S
+
+
 def test_the_bell_is_rung_again_where_the_daemon_connects_meanwhile_and_may_fail() -> None:
     machine = Machine()
     sleep = machine.sleep

@@ -1,4 +1,4 @@
-"""`nodus sandbox …`: commands and terminals in a sandbox."""
+"""`nodus sandbox …`: commands, terminals and previews of a sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = ["ID", "STATE", "EXIT", "STARTED", "COMMAND"]
 
 @click.group(cls=Group)
 def sandbox() -> None:
-    """Work in a sandbox: run commands, look at them, end them; open a shell; look at its files, fetch and save them."""
+    """Work in a sandbox: run commands, look at them, end them; open a shell; see its web services; look at its files, fetch and save them."""
 
 
 sandbox.add_command(files)
@@ -158,6 +158,30 @@ def terminals(session: Session, name: str, output: formats.Format) -> None:
     found = [terminal.to_dict() for terminal in session.client.sandboxes.terminals(name)]
     nothing = f"Sandbox {text.line(name)} has no open terminal."
     printing.below("SandboxTerminalList", found, output, HEADER, _row, nothing=nothing)
+
+
+@sandbox.command(cls=Command)
+@sandbox_argument
+@click.argument("port", type=click.IntRange(1, 65_535))
+@click.option("--ttl", metavar="DURATION", help="How long the address works, at most 24h (default: 1h).")
+@formats.output_option(("table", "json"), templates=False)
+@pass_session
+def preview(session: Session, name: str, port: int, *, ttl: str | None, output: formats.Format) -> None:
+    """Print an address that shows the web service at a port of a running sandbox.
+
+    Whoever knows the address may use the service, without a key, until its time is over: treat it as a secret.
+
+    \b
+      nodus sandbox run dev -- 'nohup python3 -m http.server 8000 > /dev/null 2>&1 &'
+      nodus sandbox preview dev 8000
+      curl "$(nodus sandbox preview dev 8000 --ttl 5m)"
+    """
+    made = session.client.sandboxes.preview(name, port, ttl=ttl).to_dict()
+    if output.word == "json":
+        click.echo(formats.to_json(made))
+        return
+    click.echo(text.line(made["url"]))
+    click.echo(f"It works until {text.line(made['expiresAt'])}.", err=True)
 
 
 @sandbox.command(cls=Command)

@@ -38,13 +38,14 @@ V = TypeVar("V")
 class Place:
     """Where a call works: organization and project (empty for what belongs to no project).
 
-    `caller` is the name of the key, `grant` what it may give to others.
+    `caller` is the name of the key, `grant` what it may give to others, `key` the hash of its token.
     """
 
     org: str
     project: str
     caller: str
     grant: Grant = NOTHING
+    key: str = ""
 
 
 class _Kept(Generic[K, V]):
@@ -123,7 +124,19 @@ class Door:
             raise Refusal("Forbidden", "the key may not use this project")
         if not is_label(project) or self._projects.get((key.org, project)) is None:
             raise Refusal("NotFound", "there is no such project", kind="Project", name=project[:63])
-        return Place(key.org, project, key.name, grant)
+        return Place(key.org, project, key.name, grant, key.token_hash)
+
+    def enter_again(self, token_hash: str, project: str, permission: str, use: str) -> Place | None:
+        """The place of a key that has given somebody something to use, such as a preview; None: it works no more.
+
+        `use` names what was given, which has a rate of its own: as much as the key's. Raises `Refusal`
+        `TooManyRequests`, and what `enter` does.
+        """
+        key = self._keys.get(token_hash)
+        if key is None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
+            return None
+        self._limits.spend(use, self._rate_of(key), whose="requests by this address")
+        return self.enter(key, project, permission)
 
     def enter_organization(self, key: AccessKey, permission: str) -> Place:
         """The place of what belongs to the key's organization as a whole.

@@ -25,6 +25,7 @@ that limit him), an admin also manages Budgets, projects and keys."""
 AGENTS_READ = BY_NAME["Agent"].permission("read")
 AGENTRUNS_READ = BY_NAME["AgentRun"].permission("read")
 AGENTRUNS_WRITE = BY_NAME["AgentRun"].permission("write")
+SANDBOXES_WRITE = BY_NAME["Sandbox"].permission("write")
 SECRETS_READ = BY_NAME["Secret"].permission("read")
 
 

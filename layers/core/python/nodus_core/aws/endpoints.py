@@ -32,11 +32,16 @@ class Endpoints:
         )
 
     @property
+    def http(self) -> str:
+        """Address of the HTTP API, without a slash at its end."""
+        if self.below is not None:
+            return self._below(self.http_api, HTTP_STAGE)
+        return f"https://{self._host(self.http_api)}"
+
+    @property
     def link_http(self) -> str:
         """NODUS_LINK_HTTP of a sandbox."""
-        if self.below is not None:
-            return self._below(self.http_api, HTTP_STAGE) + LINK_PATH
-        return f"https://{self._host(self.http_api)}{LINK_PATH}"
+        return self.http + LINK_PATH
 
     @property
     def link_ws(self) -> str:

@@ -14,6 +14,7 @@ from nodus_core.journal.transfers import ADDRESS_S
 from nodus_core.kernel.errors import StoreUnavailable
 
 PREFIX = "_transfers/"
+_MISSING = ("404", "NoSuchKey", "NotFound")
 
 
 class S3Transfers:
@@ -33,12 +34,23 @@ class S3Transfers:
         with translated("writing a transfer", StoreUnavailable):
             self._client.put_object(Body=content, **self._place(scope, name))
 
+    def get(self, scope: Scope, name: str, most: int) -> bytes | None:
+        with translated("reading a transfer", StoreUnavailable):
+            try:
+                found = self._client.get_object(**self._place(scope, name))
+            except ClientError as error:
+                if code_of(error) not in _MISSING:
+                    raise
+                return None
+            with found["Body"] as body:
+                return bytes(body.read(most))
+
     def size(self, scope: Scope, name: str) -> int | None:
         with translated("looking for a transfer", StoreUnavailable):
             try:
                 return int(self._client.head_object(**self._place(scope, name))["ContentLength"])
             except ClientError as error:
-                if code_of(error) not in ("404", "NoSuchKey", "NotFound"):
+                if code_of(error) not in _MISSING:
                     raise
                 return None
 

@@ -6,7 +6,7 @@ place the ask ─► ring ─► look for its answer with a growing interval ─
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from nodus_core.conversations.bells import ring
@@ -43,7 +43,8 @@ class Question:
     """What is asked (docs/protocols.md §2, *Asks*).
 
     `key` is the same for a question that is asked again, so that what it changes is done once. `works`: asking it is
-    work in the sandbox, which then is not idle. `wait_s`: seconds for which the answer is waited for.
+    work in the sandbox, which then is not idle. `wait_s`: seconds for which the answer is waited for. `places`: it takes
+    one of the first so many places of the sandbox, and waits `patience_s` seconds for one.
     """
 
     kind: str
@@ -51,6 +52,8 @@ class Question:
     key: str = ""
     works: bool = True
     wait_s: float = WAIT_S
+    places: int = PLACES
+    patience_s: float = 0
 
 
 @dataclass(frozen=True)
@@ -78,31 +81,34 @@ class Asking:
 
     def _place(self, name: str, machine: Sandbox, question: Question) -> Ask:
         fresh = ids.digest(self.journal.writer.ids.fresh("ask"))
-        for attempt in range(TRIES):
+        gives_up, attempt = self.clock.now() + timedelta(seconds=question.patience_s), 0
+        while True:
             now = self.clock.now()
             taken = {each.place for each in self.journal.asks_of(machine.id) if each.ends_at >= now}
-            free = [place for place in range(PLACES) if place not in taken]
-            if not free:
+            free = [place for place in range(question.places) if place not in taken]
+            if free:
+                place = free[(int(fresh[:8], 16) + attempt) % len(free)]
+                ask = _made(machine.id, place, fresh, question, now)
+                if self._is_placed(name, ask, now, works=question.works):
+                    return ask
+                attempt += 1
+                if attempt < TRIES:
+                    continue
+            if now >= gives_up:
                 break
-            place = free[(int(fresh[:8], 16) + attempt) % len(free)]
-            ask = Ask(
-                sandbox=machine.id,
-                place=place,
-                id=ids.ask_id(place, fresh),
-                kind=question.kind,
-                request=json.dumps(question.request, ensure_ascii=False, separators=(",", ":")),
-                ends_at=now + timedelta(seconds=question.wait_s),
-                key=question.key,
-            )
-            try:
-                self.journal.asks.place(ask, now, works=question.works)
-            except ConditionFailed as lost:
-                if 1 in lost.current:
-                    raise stands_still(name) from None
-                continue  # somebody else was quicker
-            return ask
-        message = f"Sandbox {name!r} is asked too much at the same time ({PLACES} questions wait); ask again"
+            self.clock.sleep(LAST_INTERVAL_S)
+        message = f"Sandbox {name!r} is asked too much at the same time ({question.places} questions wait); ask again"
         raise Refusal("TooManyRequests", message, kind=SANDBOX, name=name, retry_after=1)
+
+    def _is_placed(self, name: str, ask: Ask, now: datetime, *, works: bool) -> bool:
+        """Places it; False: somebody else was quicker."""
+        try:
+            self.journal.asks.place(ask, now, works=works)
+        except ConditionFailed as lost:
+            if 1 in lost.current:
+                raise stands_still(name) from None
+            return False
+        return True
 
     def _wait(self, name: str, machine: Sandbox, ask: Ask) -> Answer | None:
         rung, interval = machine.connection, FIRST_INTERVAL_S
@@ -126,6 +132,18 @@ class Asking:
             self.journal.asks.take(ask.sandbox, ask.place, ask.id)
         except ConditionFailed:
             return  # its time was over, and another one stands there
+
+
+def _made(sandbox: str, place: int, fresh: str, question: Question, now: datetime) -> Ask:
+    return Ask(
+        sandbox=sandbox,
+        place=place,
+        id=ids.ask_id(place, fresh),
+        kind=question.kind,
+        request=json.dumps(question.request, ensure_ascii=False, separators=(",", ":")),
+        ends_at=now + timedelta(seconds=question.wait_s),
+        key=question.key,
+    )
 
 
 def stands_still(name: str) -> Refusal:

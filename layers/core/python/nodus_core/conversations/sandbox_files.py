@@ -36,6 +36,7 @@ from nodus_core.sandboxes.answers import (
     Said,
     SentFile,
     WrittenFile,
+    decoded,
     done,
     read_as,
 )
@@ -90,7 +91,7 @@ class SandboxFiles:
         found = self._asked(ReadFile, seen, Question("read", request))
         if found.more and limit == MOST_INLINE_BYTES and (end is None or end - start > limit):
             return self._sent(seen, path, found)
-        return Content(found.size, found.etag, _decoded(found.content))
+        return Content(found.size, found.etag, decoded(found.content))
 
     def save(self, place: Place, name: str, asked: Save, content: bytes, key: str) -> Shown:
         """Writes a file, in one step. `PreconditionFailed` where another version is there (NOD-427)."""
@@ -205,13 +206,6 @@ def _behind(after: str) -> str:
 
 def _key(seen: Seen, verb: str, key: str) -> str:
     return digest(json.dumps([seen.name, verb, key])) if key else ""
-
-
-def _decoded(content: str) -> bytes:
-    try:
-        return base64.b64decode(content, validate=True)
-    except (binascii.Error, ValueError):
-        raise Refusal("ServiceUnavailable", "the sandbox's daemon has sent what is no content") from None
 
 
 def digest_of(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The calls about sandboxes: commands, terminals, files, images, inference."""
+"""The calls about sandboxes: commands, terminals, previews, files, images, inference."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from nodus_core.documents.calls import (
     Parameter,
     Paths,
 )
-from nodus_core.documents.sandbox_schemas import IMAGE_CHOICES, INFERENCE
+from nodus_core.documents.sandbox_schemas import IMAGE_CHOICES, INFERENCE, PREVIEW
 from nodus_core.documents.schemas import name_of
 from nodus_core.resources.kinds import BY_NAME
 from nodus_core.resources.media_types import BYTES, JSON, TEXT
@@ -92,6 +92,8 @@ def below_sandboxes() -> Iterator[Operation]:
     ended = {200: Answer("It had ended.", view), 202: Answer("It is being ended.", view)}
     yield paths.call("POST", f"{below}/{{command}}/cancel", "connect", "End a command", ended, one)
     yield from _terminals(paths)
+    given, body = {201: Answer("Where the service is seen.", PREVIEW)}, {JSON: name_of("SandboxPreview")}
+    yield paths.call("POST", f"{ONE}/previews", "connect", "Show a web service of a sandbox", given, (), body)
 
 
 def _terminals(paths: Paths) -> Iterator[Operation]:

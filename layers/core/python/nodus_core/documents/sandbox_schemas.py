@@ -1,4 +1,4 @@
-"""Schemas of what the server answers about sandboxes: commands, terminals, files, images, inference."""
+"""Schemas of what the server answers about sandboxes: commands, terminals, previews, files, images, inference."""
 
 from nodus_core.documents.parts import (
     NOTHING,
@@ -25,6 +25,7 @@ FILE_CONTENT = f"{PREFIX}.FileContent"
 FILE_REMOVAL = f"{PREFIX}.SandboxFileRemoval"
 FILE_UPLOAD = f"{PREFIX}.SandboxFileUpload"
 FOLDER = f"{PREFIX}.SandboxFolder"
+PREVIEW = f"{PREFIX}.SandboxPreviewView"
 TERMINAL = f"{PREFIX}.SandboxTerminalView"
 TERMINALS = f"{PREFIX}.SandboxTerminalList"
 
@@ -148,6 +149,22 @@ OF_SANDBOXES: dict[str, Schema] = {
         "A sandbox's open terminals, the oldest first.",
         "The terminals.",
         {"$ref": TERMINAL},
+    ),
+    PREVIEW: fields(
+        "An address that shows a web service in a sandbox.",
+        {
+            **versioned("nodus.dev/v1", "SandboxPreview"),
+            "sandbox": text("The sandbox."),
+            "port": whole("Where the service listens in it."),
+            "url": text(
+                "The address, without a credential: whoever has it may use the service. It is a secret."
+            ),
+            "expiresAt": moment("Until when."),
+        },
+        "sandbox",
+        "port",
+        "url",
+        "expiresAt",
     ),
     IMAGE_CHOICES: fields(
         "What sandboxes can be made of: the catalogue's images, and the project's completed ones.",

@@ -18,6 +18,7 @@ from nodus_core.resources.message import Message
 from nodus_core.resources.resolution import Stated
 from nodus_core.resources.sandbox_command import SandboxCommand
 from nodus_core.resources.sandbox_file import FileMove, FileUpload, NewFolder
+from nodus_core.resources.sandbox_preview import SandboxPreview
 from nodus_core.resources.sandbox_terminal import SandboxTerminal
 
 Schema = dict[str, Any]
@@ -98,7 +99,8 @@ def all_schemas() -> dict[str, Schema]:
     found = dict(SHARED)
     for kind in KINDS:
         of_kind(kind, found)
-    for model in (Login, Message, SandboxCommand, SandboxTerminal, FileMove, FileUpload, NewFolder, Stated):
+    of_sandboxes = (SandboxCommand, SandboxTerminal, SandboxPreview, FileMove, FileUpload, NewFolder)
+    for model in (Login, Message, *of_sandboxes, Stated):
         of_model(model, found)
     return dict(sorted(found.items()))
 

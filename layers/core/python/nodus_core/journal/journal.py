@@ -21,6 +21,7 @@ from nodus_core.journal.machines import Machines
 from nodus_core.journal.meters import Meters
 from nodus_core.journal.objects import Objects
 from nodus_core.journal.ports import CrashPoints, Ids, NoCrash
+from nodus_core.journal.previews import Previews
 from nodus_core.journal.resolutions import Resolutions
 from nodus_core.journal.sandboxes import Sandboxes
 from nodus_core.journal.saves import Saves
@@ -98,6 +99,7 @@ class Journal:
         self.saves = Saves(writer)
         self.terminals = Terminals(writer)
         self.image_builds = ImageBuilds(writer)
+        self.previews = Previews(writer)
 
     # --- resources ---
 

@@ -152,6 +152,11 @@ def ticket_key(ticket_hash: str) -> Key:
     return Key(f"ticket#{ticket_hash}", "ticket")
 
 
+def preview_key(token_hash: str) -> Key:
+    """The right to use a port of a sandbox, by the sha256 of its token."""
+    return Key(f"view#{token_hash}", "view")
+
+
 def wire_key(connection: str) -> Key:
     """Whose a connection of the WebSocket API is."""
     return Key(f"wire#{connection}", "wire")

@@ -21,6 +21,10 @@ class Transfers(Protocol):
 
     def put(self, scope: Scope, name: str, content: bytes) -> None: ...
 
+    def get(self, scope: Scope, name: str, most: int) -> bytes | None:
+        """Its first `most` bytes; None: it is not there."""
+        ...
+
     def size(self, scope: Scope, name: str) -> int | None:
         """How many bytes it has; None: it is not there."""
         ...

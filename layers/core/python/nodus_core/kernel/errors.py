@@ -40,7 +40,9 @@ ApiReason = Literal[
     "NotAvailable",
     "TooManyRequests",
     "InternalError",
+    "BadGateway",
     "ServiceUnavailable",
+    "GatewayTimeout",
 ]
 """Every word in which the API refuses (NODQ-01); `functions/api/errors.py` has the HTTP code of each."""
 

@@ -1,5 +1,7 @@
 """What daemons answer to asks, read strictly: everything in it is the agent's word (docs/protocols.md §2, *Asks*)."""
 
+import base64
+import binascii
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -9,6 +11,9 @@ from nodus_core.kernel.objects import SANDBOX
 
 MOST_MESSAGE = 500
 """Characters of a daemon's message that are passed on."""
+
+MOST_PAGE_BYTES = 4 * 1024 * 1024
+"""Of the body of a service's answer."""
 
 Size = Annotated[int, Field(ge=0, lt=2**62)]
 Version = Annotated[str, Field(pattern=r"^[0-9a-f-]{1,60}$")]
@@ -103,6 +108,24 @@ class Piece(Said):
     text: str = Field(max_length=300_000)
 
 
+class ServedPage(Said):
+    """What a service has answered: `content` is base64, or `held` is the name under which the daemon holds the body."""
+
+    status: Annotated[int, Field(ge=200, le=599)]
+    headers: list[
+        Annotated[list[Annotated[str, Field(max_length=70_000)]], Field(min_length=2, max_length=2)]
+    ] = Field(max_length=100)
+    size: Annotated[int, Field(ge=0, le=MOST_PAGE_BYTES)]
+    content: str | None = Field(default=None, max_length=200_000)
+    held: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
+
+
+class SentBody(Said):
+    """The body of an answer that was sent to the store."""
+
+    size: Size
+
+
 class PutOut(Said):
     """Output of a command behind an offset: `first` is the first offset that is held, `next` where to go on."""
 
@@ -131,3 +154,11 @@ def read_as(model: type[T], answer: dict[str, Any]) -> T:
     except ValidationError:
         message = "the sandbox's daemon has given an answer that cannot be read; stop the sandbox, and start it again"
         raise Refusal("ServiceUnavailable", message) from None
+
+
+def decoded(content: str) -> bytes:
+    """The bytes of a content in base64. Raises `Refusal` for what is none."""
+    try:
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal("ServiceUnavailable", "the sandbox's daemon has sent what is no content") from None

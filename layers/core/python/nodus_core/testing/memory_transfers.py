@@ -18,6 +18,10 @@ class MemoryTransfers:
     def put(self, scope: Scope, name: str, content: bytes) -> None:
         self.contents[self.address_to_get(scope, name)] = content
 
+    def get(self, scope: Scope, name: str, most: int) -> bytes | None:
+        content = self.contents.get(self.address_to_get(scope, name))
+        return None if content is None else content[:most]
+
     def size(self, scope: Scope, name: str) -> int | None:
         content = self.contents.get(self.address_to_get(scope, name))
         return None if content is None else len(content)
