@@ -450,6 +450,11 @@ def test_a_page_may_ask_its_own_service_for_anything(served: Served) -> None:
     assert "access-control-allow-credentials" not in allowed.headers
 
 
+def test_other_methods_are_refused(served: Served) -> None:
+    refused = served.visit(served.address(), "TRACE")
+    assert (refused.code, refused.headers["allow"]) == (405, ", ".join(METHODS))
+
+
 @pytest.mark.parametrize("headers", [{"upgrade": "websocket"}, {"sec-websocket-key": "x"}])
 def test_a_websocket_is_refused_with_words(served: Served, headers: dict[str, str]) -> None:
     refused = served.visit(served.address(), headers={"connection": "Upgrade", **headers})
