@@ -21,8 +21,11 @@ MINUTES = 30
 AT_ONCE = 10
 """Builds that run at the same time, of all organizations."""
 
+# What AWS asks for to push. BatchGetImage reads a manifest, whose digest or tag one has to know; to read a layer takes
+# another right.
 PUSH = (
     "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
     "ecr:CompleteLayerUpload",
     "ecr:InitiateLayerUpload",
     "ecr:PutImage",
@@ -72,8 +75,8 @@ class EnvironmentBuilds(Construct):
 
     A build runs a stranger's shell as root in a container, whose walls are Docker's and no more: what the role may do
     is what the shell may do at worst. It adds images to projects' repositories, none of which any tag or digest in use
-    changes with, reads the catalogue's image to start from it, and writes this project's log. It reads no project's
-    image, no secret and no object, passes no role and starts nothing.
+    changes with, reads the catalogue's image to start from it, and writes this project's log. It reads no layer of a
+    project's image, no secret and no object, passes no role and starts nothing.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:

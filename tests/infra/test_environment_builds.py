@@ -58,9 +58,9 @@ def test_a_setup_can_add_images_to_projects_repositories_at_worst_and_read_the_c
     ):
         (on,) = found[action]
         assert FOLDER in on
-    for action in ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"):
-        (on,) = found[action]
-        assert "repository/nodus/agent-tools" in on
+    (layers_of,) = found["ecr:GetDownloadUrlForLayer"]
+    assert "repository/nodus/agent-tools" in layers_of
+    assert FOLDER not in layers_of
     assert {action for action in found if action.startswith("ecr:")} == {
         *("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"),
         *("ecr:PutImage", "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"),
