@@ -1,11 +1,14 @@
 """What a deployment may choose, read once from the CDK context (`cdk deploy -c lineConcurrency=0`)."""
 
-from typing import Annotated, Literal
+import json
+from decimal import Decimal
+from typing import Annotated, Literal, Self
 
 from constructs import Node
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from infra.gpu_types import GPU_TYPES
 from layers.deps.build import HOST, RUNNING
 
 MAIN_STAGE = "main"
@@ -23,9 +26,12 @@ def _no_pool(value: int) -> int:
     return value
 
 
-def _no_gpu(value: bool) -> bool:
-    if value:
-        raise ValueError("sandboxes with GPUs are not available yet (docs/decisions/0028): leave it out")
+def _with_price(value: str) -> str:
+    if value and value not in GPU_TYPES:
+        listed = ", ".join(GPU_TYPES)
+        raise ValueError(
+            f"no price is known of an hour of {value}: take one of {listed}, or add it to infra/gpu_types.py"
+        )
     return value
 
 
@@ -61,7 +67,12 @@ class Settings(BaseModel):
             `nodus/agent-tools` and `nodus/sandboxd-runtime`, for another stage below `nodus-STAGE/`), and, where
             sandboxes are containers, the EnvironmentImages of projects that have a setup (below `nodus/images/`).
         warm_sandboxes: a pool of sandboxes that are started ahead; there is none yet, so only 0 is taken.
-        gpu: sandboxes with GPUs on EC2; there are none yet, so only false is taken (`GPUUnavailable`).
+        gpu: the EC2 instance type that sandboxes with GPUs run on (`g5.xlarge`; those of `infra/gpu_types.py`). Empty:
+            there are none (`GPUUnavailable`). It adds a NAT gateway, which costs by the hour; the machines themselves are
+            there while a sandbox wants one. Needs sandboxes that are containers, and x86.
+        gpu_max: how many such machines may run at once.
+        gpu_price: US dollars of an hour of one, where it is not that of us-east-1; sandboxes are metered by it. Empty:
+            that of `infra/gpu_types.py`.
         throttle_rate: steady requests a second that each API admits.
         throttle_burst: requests that each API admits at once above the steady rate.
         server_names: names of this deployment's API beside AWS's own, separated by commas (a custom domain, with
@@ -95,7 +106,9 @@ class Settings(BaseModel):
     runtime_image: Annotated[str, Field(min_length=1)] = "nodus/sandboxd-runtime:latest"
     image_build: bool = False
     warm_sandboxes: Annotated[int, AfterValidator(_no_pool)] = 0
-    gpu: Annotated[bool, AfterValidator(_no_gpu)] = False
+    gpu: Annotated[str, AfterValidator(_with_price)] = ""
+    gpu_max: Annotated[int, Field(ge=1, le=100)] = 1
+    gpu_price: Annotated[str, Field(pattern=r"^(\d{1,4}(\.\d{1,6})?)?$")] = ""
     throttle_rate: Annotated[int, Field(ge=1)] = 500
     throttle_burst: Annotated[int, Field(ge=1)] = 1000
     server_names: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(:\d+)?(,[a-z0-9.-]+(:\d+)?)*)?$")] = ""
@@ -107,6 +120,32 @@ class Settings(BaseModel):
     git_folder: Annotated[str, Field(pattern=r"^(/.+)?$")] = ""
     key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
     key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
+
+    @model_validator(mode="after")
+    def _gpu_has_containers(self) -> Self:
+        if self.gpu and (self.sandbox_images != "registry" or self.architecture != "x86_64"):
+            raise ValueError(
+                "gpu: its machines run containers (sandboxImages=registry) for x86 (architecture=x86_64)"
+            )
+        if self.gpu_price and not Decimal(self.gpu_price):
+            raise ValueError("gpuPrice: must be more than 0: sandboxes with GPUs are metered by it")
+        return self
+
+    @property
+    def gpus(self) -> str:
+        """What sandboxes may have of GPUs, as `NODUS_GPUS` says it (docs/protocols.md §5)."""
+        if not self.gpu:
+            return ""
+        found = GPU_TYPES[self.gpu]
+        price = self.gpu_price or str(found.usd)
+        said = {
+            "type": self.gpu,
+            "count": found.count,
+            "cpu": str(found.cpu),
+            "memory": str(found.memory),
+            "usd": price,
+        }
+        return json.dumps(said)
 
     @property
     def builds_environments(self) -> bool:

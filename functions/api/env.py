@@ -25,6 +25,7 @@ class Environment(BaseModel):
     server_names: str = Field(alias="NODUS_SERVER_NAMES")
     images: str = Field(alias="NODUS_IMAGES", min_length=1)
     image_repositories: str = Field(alias="NODUS_IMAGE_REPOSITORIES")
+    gpus: str = Field(alias="NODUS_GPUS")
     key_rate: int = Field(alias="NODUS_KEY_RATE", ge=1)
     key_burst: int = Field(alias="NODUS_KEY_BURST", ge=1)
     github_app: str = Field(alias="NODUS_GITHUB_APP")

@@ -58,6 +58,7 @@ def _gate() -> Gate:
             address=ports.endpoints.http,
             callers=Callers(ports.identities, ports.judge, ports.key_rate),
             images=ports.images,
+            gpus=ports.gpus,
             watch_window_s=float(ports.environment["NODUS_WATCH_WINDOW"]),
         )
     )

@@ -50,6 +50,7 @@ from nodus_core.journal.vault import Vault
 from nodus_core.resources.deletion import Preconditions
 from nodus_core.resources.kinds import KINDS
 from nodus_core.resources.manifest import Manifest
+from nodus_core.sandboxes.gpus import Gpus
 
 
 @dataclass(frozen=True)
@@ -124,21 +125,23 @@ class Service:
         wires: str,
         address: str,
         images: ImageSources | None = None,
+        gpus: Gpus | None = None,
         watch_window_s: float = LONGEST_WINDOW_S,
         rehearsed: bool = False,
     ) -> Self:
         """The use cases over these ports.
 
         `wires`: address of the WebSocket API. `address`: of the HTTP API. `images`: what sandboxes are made of here
-        (None: the machine's own tools). `watch_window_s`: how long the answer to a watch may wait. `rehearsed`: the ports
-        keep nothing, so a token that is made works nowhere.
+        (None: the machine's own tools). `gpus`: what they may have of GPUs (None: nothing). `watch_window_s`: how long the
+        answer to a watch may wait. `rehearsed`: the ports keep nothing, so a token that is made works nowhere.
         """
         journal, clock, reading = shelf.journal, shelf.clock, Reading(shelf)
         limits = Limits(Rates(journal.writer), clock)
         keys = ApiKeys(shelf, ids, rate=callers.rate, shows_tokens=not rehearsed)
         pins = Images(shelf, images or ImageSources())
         environment_images = EnvironmentImages(shelf, ids, images=pins)
-        sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules, images=pins)
+        gpus = gpus or Gpus()
+        sandboxes = OwnSandboxes(shelf, ids, kicks=kicks, schedules=schedules, images=pins, gpus=gpus)
         asking = Asking(journal, bell, clock)
         commands = SandboxCommands(shelf, kicks, asking)
         admission, control = Admission(shelf, kicks.executions, schedules, ids, pins), Control(shelf, kicks)
@@ -171,12 +174,22 @@ class Service:
             stepping=Stepping(shelf),
             team=Team(reading),
             clock=clock,
-            rehearse=lambda: cls._rehearsed(shelf, ids, callers, (wires, address), pins.sources),
+            rehearse=lambda: cls._rehearsed(
+                shelf, ids, callers, wires=wires, address=address, images=pins.sources, gpus=gpus
+            ),
         )
 
     @classmethod
     def _rehearsed(
-        cls, shelf: Shelf, ids: Ids, callers: Callers, addresses: tuple[str, str], images: ImageSources
+        cls,
+        shelf: Shelf,
+        ids: Ids,
+        callers: Callers,
+        *,
+        wires: str,
+        address: str,
+        images: ImageSources,
+        gpus: Gpus,
     ) -> Self:
         ports = Rehearsal.of(shelf, ids)
         return cls.over(
@@ -189,8 +202,9 @@ class Service:
             transfers=ports.transfers,
             callers=callers,
             images=images,
-            wires=addresses[0],
-            address=addresses[1],
+            gpus=gpus,
+            wires=wires,
+            address=address,
             rehearsed=True,
         )
 

@@ -21,6 +21,8 @@ class Environment(BaseModel):
     capacity_provider: str = Field(alias="NODUS_CAPACITY_PROVIDER", min_length=1)
     sandbox_container: str = Field(alias="NODUS_SANDBOX_CONTAINER", min_length=1)
     runtime_image: str = Field(alias="NODUS_RUNTIME_IMAGE")
+    gpu_provider: str = Field(alias="NODUS_GPU_PROVIDER")
+    gpu_subnets: str = Field(alias="NODUS_GPU_SUBNETS")
     providers_secret: str = Field(alias="NODUS_PROVIDERS_SECRET", min_length=1)
     secrets: str = Field(alias="NODUS_SECRETS", min_length=1)
     github_app: str = Field(alias="NODUS_GITHUB_APP")

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
 from infra.constructs.environment_builds import PULL, BuildNames
+from infra.constructs.gpu_machines import GpuMachines
 from infra.constructs.log_group import log_group
 from infra.constructs.sandbox_network import SandboxNetwork
 from infra.names import CATALOGUE_IMAGE, SANDBOX_CONTAINER, Names
@@ -39,7 +40,7 @@ DROPPED = ["AUDIT_WRITE", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP"]
 
 
 class SandboxCluster(Construct):
-    """An ECS cluster on Fargate and the task definition `sandbox`.
+    """An ECS cluster on Fargate, and where it is asked for on machines with GPUs, and the task definition `sandbox`.
 
     The task has no role: nothing in a sandbox holds an AWS credential. The execution role, which ECS itself
     uses before a command can run, may write the task's log and, for an image in this account, pull it.
@@ -47,14 +48,15 @@ class SandboxCluster(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, names: Names) -> None:
         super().__init__(scope, construct_id)
-        self.network = SandboxNetwork(self, "Network", names=names)
+        self.network = SandboxNetwork(self, "Network", names=names, gpus=bool(settings.gpu))
         self.capacity_provider = "FARGATE_SPOT" if settings.spot else "FARGATE"
         self.name = names.of("sandboxes")
+        self.gpus = self._gpus(settings, names)
         self.cluster = ecs.CfnCluster(
             self,
             "Cluster",
             cluster_name=self.name,
-            capacity_providers=["FARGATE", "FARGATE_SPOT"],
+            capacity_providers=["FARGATE", "FARGATE_SPOT", *([self.gpus.provider.ref] if self.gpus else [])],
             cluster_settings=[
                 ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
             ],
@@ -78,6 +80,19 @@ class SandboxCluster(Construct):
                 "AwsSolutions-ECS2": "The variables name the user of commands, which is no secret and part of what "
                 "the image promises; whatever is secret comes with each task and is wiped by the daemon."
             },
+        )
+
+    @property
+    def gpu_places(self) -> dict[str, str]:
+        """Where tasks with GPUs are started, for the function that does; empty where there are none."""
+        provider, subnets = self.gpus.name if self.gpus else "", self.network.private_subnet_ids
+        return {"NODUS_GPU_PROVIDER": provider, "NODUS_GPU_SUBNETS": ",".join(subnets)}
+
+    def _gpus(self, settings: Settings, names: Names) -> GpuMachines | None:
+        if not settings.gpu:
+            return None
+        return GpuMachines(
+            self, "Gpus", network=self.network, cluster=self.name, settings=settings, names=names
         )
 
     @property

@@ -8,11 +8,16 @@ from infra.names import Names
 
 EGRESS_PORTS = {443: "https, and the link", 80: "http, for package mirrors"}
 
+PUBLIC = ("Public", ec2.SubnetType.PUBLIC)
+PRIVATE = ("Private", ec2.SubnetType.PRIVATE_WITH_EGRESS)
+
 
 class SandboxNetwork(Construct):
     """A VPC of public subnets in two zones, and a security group that lets nothing in.
 
-    A sandbox dials out and is never dialled, so it needs no NAT gateway, no endpoint and no open port. The
+    A sandbox on Fargate dials out by an address of its own and is never dialled, so it needs no NAT gateway, no endpoint
+    and no open port. On a machine of EC2 ECS gives a task no public address: where there are GPUs, private subnets are
+    added for these, and one NAT gateway, by which they reach the link (`gpus`). The
     VPC holds nothing but sandboxes and is joined to no other network: private ranges lead nowhere, and one
     sandbox cannot reach another, since none admits ingress.
 
@@ -22,7 +27,7 @@ class SandboxNetwork(Construct):
     (docs/decisions/0008); where it does not hold, the link refuses the sandbox (docs/decisions/0007).
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, names: Names) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, names: Names, gpus: bool = False) -> None:
         super().__init__(scope, construct_id)
         self.vpc = ec2.Vpc(
             self,
@@ -30,9 +35,10 @@ class SandboxNetwork(Construct):
             vpc_name=names.of("sandboxes"),
             ip_addresses=ec2.IpAddresses.cidr("10.64.0.0/16"),
             max_azs=2,
-            nat_gateways=0,
+            nat_gateways=1 if gpus else 0,
             subnet_configuration=[
-                ec2.SubnetConfiguration(name="Public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=20)
+                ec2.SubnetConfiguration(name=name, subnet_type=kind, cidr_mask=20)
+                for name, kind in (PUBLIC, *((PRIVATE,) if gpus else ()))
             ],
         )
         acknowledge(
@@ -56,3 +62,8 @@ class SandboxNetwork(Construct):
     def subnet_ids(self) -> list[str]:
         """The subnets a task may be started in."""
         return [subnet.subnet_id for subnet in self.vpc.public_subnets]
+
+    @property
+    def private_subnet_ids(self) -> list[str]:
+        """Those with the NAT gateway as their way out; none without GPUs."""
+        return [subnet.subnet_id for subnet in self.vpc.private_subnets]

@@ -24,7 +24,13 @@ OTHER_SETTINGS = {
     "keyBurst": "7",
 }
 
-ASKED_FOR = {"imageBuild": "true"}
+ASKED_FOR = {
+    "architecture": "x86_64",
+    "imageBuild": "true",
+    "gpu": "g5.xlarge",
+    "gpuMax": "3",
+    "gpuPrice": "1.25",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

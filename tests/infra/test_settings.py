@@ -1,5 +1,6 @@
 """Settings come from the context, are checked before anything is built, and have documented defaults."""
 
+import json
 import sys
 
 import pytest
@@ -43,6 +44,9 @@ def test_words_of_a_command_line_become_what_the_settings_mean() -> None:
         {"sandboxImages": "docker"},
         {"warmSandboxes": "2"},
         {"gpu": "true"},
+        {"gpu": "p5.48xlarge"},
+        {"gpuMax": "0"},
+        {"gpuPrice": "free"},
         {"unheardOf": "1"},
     ],
 )
@@ -50,6 +54,23 @@ def test_a_value_that_is_not_allowed_is_refused_by_its_name(given: dict[str, str
     with pytest.raises(ValidationError) as refused:
         Settings.model_validate(given)
     assert next(iter(given)) in str(refused.value)
+
+
+@pytest.mark.req("NODQ-63")
+def test_machines_with_gpus_have_a_price_and_run_containers_for_their_processor() -> None:
+    given = {"gpu": "g5.xlarge", "architecture": "x86_64"}
+    assert json.loads(Settings.model_validate(given).gpus) == {
+        "type": "g5.xlarge",
+        "count": 1,
+        "cpu": "4",
+        "memory": "14",
+        "usd": "1.006",
+    }
+    assert json.loads(Settings.model_validate({**given, "gpuPrice": "1.3"}).gpus)["usd"] == "1.3"
+    assert Settings().gpus == ""
+    for wrong in ({"architecture": "arm64"}, {"sandboxImages": "machine"}, {"gpuPrice": "0"}):
+        with pytest.raises(ValidationError, match="gpu"):
+            Settings.model_validate({**given, **wrong})
 
 
 def test_the_main_stage_has_the_bare_names_and_others_their_own() -> None:

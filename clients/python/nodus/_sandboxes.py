@@ -42,6 +42,7 @@ class SandboxSettings(TypedDict, total=False):
     size: str | None
     cpu: str | float | None
     memory: str | float | None
+    gpu: int | None
     idle_timeout: str | None
     ttl: str | None
     network: Egress | None
@@ -233,6 +234,7 @@ class Sandbox(SandboxFlows["Terminal"], Blocking):
             image: environment image.
             size: ``"Starter"``, ``"Standard"`` or ``"Performance"``, in place of ``cpu`` and ``memory``.
             cpu, memory: processors and GiB, a pair that there is (1 and 2 without a word).
+            gpu: how many GPUs, beside ``size`` or ``cpu`` and ``memory``; most servers have none.
             idle_timeout: stop it after so much idle time, such as ``"10m"``.
             ttl: delete it after that time, such as ``"24h"``.
             network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
@@ -308,14 +310,15 @@ def _spec(settings: SandboxSettings) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if value is not None}
 
 
-def _resources(settings: SandboxSettings) -> dict[str, str] | None:
+def _resources(settings: SandboxSettings) -> dict[str, str | int] | None:
     given = {"cpu": settings.get("cpu"), "memory": settings.get("memory")}
     numbers = {name: str(value) for name, value in given.items() if value is not None}
-    size = settings.get("size")
+    size, gpu = settings.get("size"), settings.get("gpu")
+    gpus = {} if gpu is None else {"gpu": gpu}
     if size is None:
-        return numbers or None
+        return {**numbers, **gpus} or None
     if size not in SIZES:
         raise ValueError(f"size must be one of {', '.join(SIZES)}, not {size!r}")
     if numbers:
         raise ValueError("size stands for cpu and memory: give it alone")
-    return dict(SIZES[size])
+    return {**SIZES[size], **gpus}

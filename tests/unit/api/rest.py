@@ -18,6 +18,7 @@ from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.store import Transaction
 from nodus_core.kernel.errors import Refusal
+from nodus_core.sandboxes.gpus import Gpus
 from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, plays, says
@@ -82,6 +83,7 @@ class Rest:
         rate: Rate = UNHURRIED,
         identities: Identities | None = None,
         images: ImageSources | None = None,
+        gpus: Gpus | None = None,
         allowed: Allowed = NOTHING_ALLOWED,
     ) -> None:
         self.store = store or MemoryStore()
@@ -101,6 +103,7 @@ class Rest:
                 transfers=world.transfers,
                 callers=callers,
                 images=images,
+                gpus=gpus,
                 wires="wss://link.test/v1",
                 address="https://api.test/base",
             )

@@ -1,6 +1,7 @@
 """Sandbox tasks in ECS (docs/protocols.md §3)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,6 +60,12 @@ def test_place_comes_from_the_environment() -> None:
     }
 
     assert TaskPlace.from_environment(environment) == PLACE
+    without = {**environment, "NODUS_GPU_PROVIDER": "", "NODUS_GPU_SUBNETS": ""}
+    assert TaskPlace.from_environment(without) == PLACE
+    with_gpus = TaskPlace.from_environment(
+        {**environment, "NODUS_GPU_PROVIDER": "nodus-gpu", "NODUS_GPU_SUBNETS": "subnet-3,subnet-4"}
+    )
+    assert (with_gpus.gpu_provider, with_gpus.gpu_subnets) == ("nodus-gpu", ("subnet-3", "subnet-4"))
 
 
 def test_a_task_is_started_with_what_the_daemon_needs(stub: Callable[[str], Any]) -> None:
@@ -79,6 +86,47 @@ def test_size_and_capacity_provider_are_passed_on(stub: Callable[[str], Any]) ->
     place = TaskPlace("sandboxes", "nodus-sandbox:1", ("subnet-1", "subnet-2"), ("sg-1",), "FARGATE_SPOT")
 
     assert _run(EcsSandboxTasks(client, place), cpu=2048, memory=4096) == TASK
+
+
+@pytest.mark.req("NODQ-63")
+def test_with_gpus_it_runs_where_they_are_without_a_public_address(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, [])
+    described = {"taskDefinitionArn": "arn:aws:ecs:eu-central-1:123456789012:task-definition/nodus-sandbox:1"}
+    own = {
+        "family": "nodus-sandbox",
+        "containerDefinitions": [{"name": "sandbox", "image": "own"}],
+        **described,
+    }
+    answers.add_response("describe_task_definition", {"taskDefinition": own})
+    answers.add_response("describe_task_definition", {"taskDefinition": {"status": "ACTIVE"}})
+    expected = _asked_to_run(
+        taskDefinition=ANY,
+        capacityProviderStrategy=[{"capacityProvider": "nodus-gpu", "weight": 1}],
+        networkConfiguration={
+            "awsvpcConfiguration": {"subnets": ["subnet-3", "subnet-4"], "securityGroups": ["sg-1"]}
+        },
+    )
+    del expected["launchType"]
+    expected["overrides"] |= {"cpu": "4096", "memory": "14336"}
+    answers.add_response("run_task", {"tasks": [{"taskArn": TASK}]}, expected)
+    place = replace(
+        PLACE,
+        capacity_provider="FARGATE_SPOT",
+        gpu_provider="nodus-gpu",
+        gpu_subnets=("subnet-3", "subnet-4"),
+    )
+
+    assert _run(EcsSandboxTasks(client, place), cpu=4096, memory=14336, gpus=1) == TASK
+
+
+def test_a_deployment_that_has_lost_its_gpus_starts_nothing_in_their_place(
+    stub: Callable[[str], Any],
+) -> None:
+    client, answers = stub("ecs")
+    _listed(answers, [])
+    with pytest.raises(TerminalError, match="none any more"):
+        _run(EcsSandboxTasks(client, PLACE), gpus=1)
 
 
 def test_a_task_that_runs_already_is_the_sandboxes(stub: Callable[[str], Any]) -> None:

@@ -129,6 +129,38 @@ def test_a_foreign_image_gets_the_daemon_from_an_init_container(ecs: tuple[Any, 
     answers.assert_no_pending_responses()
 
 
+@pytest.mark.req("NODQ-63")
+def test_with_gpus_a_sandboxs_container_has_them_on_a_machine_of_ec2(ecs: tuple[Any, Any]) -> None:
+    definitions, answers = ecs
+    needs = {"resourceRequirements": [{"type": "GPU", "value": "1"}]}
+    own = {**BASE["containerDefinitions"][0], **needs}
+    families = {definitions.of_image(None)}
+    for image in (None, f"{OWN}@{DIGEST}"):
+        described(answers)
+        shown = own if image is None else {**own, "image": image}
+        registered(answers, requiresCompatibilities=["EC2"], containerDefinitions=[shown])
+        families.add(definitions.of_image(image, 1))
+    described(answers, known=True)
+    families.add(definitions.of_image(f"{OWN}@{DIGEST}"))
+    described(answers, known=True)
+    families.add(definitions.of_image(f"{OWN}@{DIGEST}", 2))
+    assert len(families) == 5
+    answers.assert_no_pending_responses()
+
+
+def test_of_a_foreign_image_the_sandbox_alone_has_the_gpus(ecs: tuple[Any, Any]) -> None:
+    definitions, answers = ecs
+    described(answers)
+    answers.add_response("register_task_definition", {"taskDefinition": {}})
+    asked: list[dict[str, Any]] = []
+    definitions._client.meta.events.register(
+        "provide-client-params.ecs.RegisterTaskDefinition", lambda params, **_: asked.append(params)
+    )
+    definitions.of_image(PYTHON, 4)
+    needs = {each["name"]: each.get("resourceRequirements") for each in asked[0]["containerDefinitions"]}
+    assert needs == {"runtime": None, "sandbox": [{"type": "GPU", "value": "4"}]}
+
+
 def test_images_have_families_of_their_own(ecs: tuple[Any, Any]) -> None:
     definitions, answers = ecs
     families: set[str] = set()

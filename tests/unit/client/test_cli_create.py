@@ -32,6 +32,12 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
             "maxCostUSD": "5",
         },
     ),
+    (
+        "sandbox s --size Performance --gpu 1",
+        "sandbox/s",
+        "sandboxes",
+        {"resources": {"cpu": "4", "memory": "8", "gpu": 1}},
+    ),
     ("sandbox s --egress deny", "sandbox/s", "sandboxes", {"network": {"egress": {"policy": "Deny"}}}),
     (
         "sandbox s --size performance --env MODE=a=b --secret KEY=deploy/token",

@@ -219,3 +219,12 @@ def test_a_size_in_a_word_stands_for_processors_and_memory(
         with pytest.raises(ValueError, match="must be one of"):
             nodus.Sandbox.create("other", size=size.lower(), client=client)
         assert [each.metadata.name for each in client.sandboxes.list()] == [size.lower()]
+
+
+@pytest.mark.req("NODQ-63")
+def test_gpus_come_beside_a_size_in_words_or_in_numbers(server: FakeServer) -> None:
+    with nodus.Client() as client:
+        nodus.Sandbox.create("word", size="Performance", gpu=1, client=client)
+        nodus.Sandbox.create("numbers", cpu=4, memory=14, gpu=2, client=client)
+        found = [client.sandboxes.get(name).spec.resources.to_dict() for name in ("word", "numbers")]
+    assert found == [{"cpu": "4", "memory": "8", "gpu": 1}, {"cpu": "4", "memory": "14", "gpu": 2}]

@@ -34,6 +34,7 @@ from nodus_core.journal.payloads import Payloads
 from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
 from nodus_core.journal.transfers import Transfers
 from nodus_core.journal.vault import Vault
+from nodus_core.sandboxes.gpus import Gpus
 from nodus_core.sandboxes.link import Link
 from nodus_core.sandboxes.relay import Relay
 
@@ -160,6 +161,11 @@ class Core:
     @cached_property
     def builds(self) -> BuildKeeping:
         return BuildKeeping(Shelf(self.journal, self.payloads, self.clock), self.builder)
+
+    @cached_property
+    def gpus(self) -> Gpus:
+        """What sandboxes may have of GPUs."""
+        return Gpus.from_json(self.environment["NODUS_GPUS"])
 
     @cached_property
     def link(self) -> Link:

@@ -25,6 +25,9 @@ from nodus.cli.session import Command, Session, pass_session
 )
 @click.option("--cpu", metavar="N", help="Processors.")
 @click.option("--memory", metavar="GIB", help="GiB of memory.")
+@click.option(
+    "--gpu", type=click.IntRange(min=0), metavar="N", help="GPUs, where the server has machines with some."
+)
 @click.option("--idle-timeout", metavar="DURATION", help="Stop it after so much idle time, such as 10m.")
 @click.option("--ttl", metavar="DURATION", help="Delete it after that time, such as 24h.")
 @variable_options
@@ -43,6 +46,7 @@ def sandbox(
     size: str | None,
     cpu: str | None,
     memory: str | None,
+    gpu: int | None,
     idle_timeout: str | None,
     ttl: str | None,
     env: tuple[str, ...],
@@ -61,7 +65,7 @@ def sandbox(
     """
     if size and (cpu or memory):
         raise click.UsageError("--size stands for --cpu and --memory: give it alone")
-    resources = SIZES[size] if size else given(cpu=cpu, memory=memory)
+    resources = {**(SIZES[size] if size else given(cpu=cpu, memory=memory)), **given(gpu=gpu)}
     spec = given(
         image=image,
         resources=resources or None,

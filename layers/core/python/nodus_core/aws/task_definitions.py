@@ -38,20 +38,21 @@ class TaskDefinitions:
         self._container = container
         self._runtime = runtime
 
-    def of_image(self, image: str | None) -> str:
-        """The family to run for an image by its digest; None: the deployment's own.
+    def of_image(self, image: str | None, gpus: int = 0) -> str:
+        """The family to run for an image by its digest, None: the deployment's own; with so many GPUs.
 
-        A family is named by the deployment's definition and the image, so that each deployment registers anew, and two
-        workers at once register the same twice.
+        A family is named by the deployment's definition, the image and the GPUs, so that each deployment registers
+        anew, and two workers at once register the same twice.
         """
-        if image is None:
+        if image is None and not gpus:
             return self._base
         with translated(f"registering the task definition of image {image}"):
             base = self._client.describe_task_definition(taskDefinition=self._base)["taskDefinition"]
-            marks = f"{base['taskDefinitionArn']}\n{self._runtime}\n{image}"
+            marks = f"{base['taskDefinitionArn']}\n{self._runtime}\n{image}" + (f"\n{gpus}" if gpus else "")
             family = f"{base['family']}-{hashlib.sha256(marks.encode()).hexdigest()[:24]}"
             if not self._is_there(family):
-                self._client.register_task_definition(**self._definition(base, family, image))
+                made = self._definition(base, family, image)
+                self._client.register_task_definition(**(self._on_gpus(made, gpus) if gpus else made))
         return family
 
     def _is_there(self, family: str) -> bool:
@@ -63,9 +64,19 @@ class TaskDefinitions:
             return False
         return found.get("status") == "ACTIVE"
 
-    def _definition(self, base: Mapping[str, Any], family: str, image: str) -> dict[str, Any]:
+    def _on_gpus(self, made: Mapping[str, Any], gpus: int) -> dict[str, Any]:
+        """The definition for a machine of EC2, so many of whose GPUs its sandbox has for itself."""
+        needs = {"resourceRequirements": [{"type": "GPU", "value": str(gpus)}]}
+        containers = [
+            {**each, **needs} if each["name"] == self._container else each
+            for each in made["containerDefinitions"]
+        ]
+        return {**made, "requiresCompatibilities": ["EC2"], "containerDefinitions": containers}
+
+    def _definition(self, base: Mapping[str, Any], family: str, image: str | None) -> dict[str, Any]:
         own = next(each for each in base["containerDefinitions"] if each["name"] == self._container)
         kept = {name: base[name] for name in _KEPT if name in base}
+        image = image or str(own["image"])
         if _repository(own["image"]) == _repository(image):
             return {**kept, "family": family, "containerDefinitions": [{**own, "image": image}]}
         if self._runtime is None:

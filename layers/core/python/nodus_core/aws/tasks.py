@@ -1,7 +1,7 @@
 """The tasks that hold sandboxes, in ECS (docs/protocols.md §3)."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from nodus_core.aws.failures import code_of, translated
 from nodus_core.aws.task_definitions import TaskDefinitions
 from nodus_core.aws.task_fleet import EcsTaskFleet
 from nodus_core.journal.ports import TaskReport
-from nodus_core.kernel.errors import RetryableError
+from nodus_core.kernel.errors import RetryableError, TerminalError
 
 CONTAINER = "sandbox"
 """The container of the task definition that runs the daemon."""
@@ -20,7 +20,8 @@ CONTAINER = "sandbox"
 @dataclass(frozen=True)
 class TaskPlace:
     """Where and as what sandboxes run. `capacity_provider` None: plain Fargate. `runtime_image` brings the daemon
-    into images that have not got it; None: only the deployment's own is run."""
+    into images that have not got it; None: only the deployment's own is run. `gpu_provider`: of machines with GPUs, in
+    `gpu_subnets`; None: there are none."""
 
     cluster: str
     task_definition: str
@@ -29,6 +30,8 @@ class TaskPlace:
     capacity_provider: str | None = None
     container: str = CONTAINER
     runtime_image: str | None = None
+    gpu_provider: str | None = None
+    gpu_subnets: tuple[str, ...] = ()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "TaskPlace":
@@ -41,6 +44,8 @@ class TaskPlace:
             environment.get("NODUS_CAPACITY_PROVIDER"),
             environment.get("NODUS_SANDBOX_CONTAINER", CONTAINER),
             environment.get("NODUS_RUNTIME_IMAGE") or None,
+            environment.get("NODUS_GPU_PROVIDER") or None,
+            tuple(filter(None, environment.get("NODUS_GPU_SUBNETS", "").split(","))),
         )
 
 
@@ -64,13 +69,17 @@ class EcsSandboxTasks:
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
         image: str | None = None,
+        gpus: int = 0,
     ) -> str:
         with translated(f"starting the task of sandbox {sandbox}"):
             known = self._running(sandbox)
             if known is not None:
                 return known
-            request = self._request(sandbox, variables, cpu, memory, tags or {})
-            request["taskDefinition"] = self._definitions.of_image(image)
+            request = {
+                **self._request(sandbox, variables, cpu, memory, tags or {}),
+                **(self._with_gpus(sandbox) if gpus else self._on_fargate()),
+                "taskDefinition": self._definitions.of_image(image, gpus),
+            }
             try:
                 answer = self._client.run_task(**request)
             except ClientError as error:
@@ -108,28 +117,37 @@ class EcsSandboxTasks:
             overrides["cpu"] = str(cpu)
         if memory is not None:
             overrides["memory"] = str(memory)
-        provider = self._place.capacity_provider
         return {
             "cluster": self._place.cluster,
             "count": 1,
             "startedBy": sandbox,
             # ListTasks lags behind and knows no stopped task; this token makes ECS itself refuse a second one.
             "clientToken": hashlib.sha256(sandbox.encode()).hexdigest()[:36],
-            **(
-                {"capacityProviderStrategy": [{"capacityProvider": provider, "weight": 1}]}
-                if provider
-                else {"launchType": "FARGATE"}
-            ),
-            "networkConfiguration": {
-                "awsvpcConfiguration": {
-                    "subnets": list(self._place.subnets),
-                    "securityGroups": list(self._place.security_groups),
-                    "assignPublicIp": "ENABLED",
-                }
-            },
             "overrides": overrides,
             "tags": [{"key": key, "value": value} for key, value in tags.items()],
         }
+
+    def _on_fargate(self) -> dict[str, Any]:
+        provider = self._place.capacity_provider
+        return {
+            **(_by(provider) if provider else {"launchType": "FARGATE"}),
+            "networkConfiguration": self._network(self._place.subnets, assignPublicIp="ENABLED"),
+        }
+
+    def _with_gpus(self, sandbox: str) -> dict[str, Any]:
+        """On a machine of EC2. ECS gives its tasks no public address: their subnets have another way out."""
+        provider = self._place.gpu_provider
+        if provider is None:
+            raise TerminalError(f"sandbox {sandbox} needs a GPU, and this deployment has none any more")
+        return {**_by(provider), "networkConfiguration": self._network(self._place.gpu_subnets)}
+
+    def _network(self, subnets: Sequence[str], **more: str) -> dict[str, Any]:
+        groups = list(self._place.security_groups)
+        return {"awsvpcConfiguration": {"subnets": list(subnets), "securityGroups": groups, **more}}
+
+
+def _by(provider: str) -> dict[str, Any]:
+    return {"capacityProviderStrategy": [{"capacityProvider": provider, "weight": 1}]}
 
 
 def _started(answer: dict[str, Any], sandbox: str) -> str:

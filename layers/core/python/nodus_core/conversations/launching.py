@@ -26,6 +26,9 @@ NO_ROOM_S = 15.0
 START_LIMIT_S = 300.0
 """Seconds after which a sandbox that has not come up counts as failed."""
 
+GPU_START_LIMIT_S = 900.0
+"""The same for one with GPUs, whose machine may have to be started first, and has a large image to pull."""
+
 HARD_DEADLINE_S = 24 * 3600 * 7
 """Seconds after which a daemon ends itself whatever happens: no forgotten bill (FLD-10)."""
 
@@ -66,10 +69,14 @@ def come_up(session: Session, sandbox: Sandbox) -> Sandbox | Directive | None:
 def _no_room(session: Session, sandbox: Sandbox, error: RetryableError) -> Directive | None:
     """The provider has no capacity now: tried again until the start has taken too long."""
     log.warning("sandbox %s cannot start yet: %s", sandbox.id, error)
-    if (session.ports.clock.now() - sandbox.created_at).total_seconds() >= START_LIMIT_S:
+    if (session.ports.clock.now() - sandbox.created_at).total_seconds() >= _limit_s(session):
         sandbox_ends.record_gone(session, sandbox, str(error))
         return None
     return wait_until(session, NO_ROOM_S)
+
+
+def _limit_s(session: Session) -> float:
+    return GPU_START_LIMIT_S if session.machine.gpus else START_LIMIT_S
 
 
 def _launch(session: Session, sandbox: Sandbox) -> None:
@@ -100,6 +107,7 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
         memory=machine.memory,
         tags={"nodus:run": session.conversation.id, "nodus:egress": machine.egress},
         image=machine.pull,
+        gpus=machine.gpus,
     )
     session.ports.journal.sandboxes.note_task(sandbox.id, task)
 
@@ -129,8 +137,9 @@ def _await(session: Session, sandbox_id: str) -> Sandbox | Directive | None:
 def _rest_for_start(session: Session, sandbox: Sandbox) -> Directive | None:
     age = (session.ports.clock.now() - sandbox.created_at).total_seconds()
     sandbox_ends.probe(session, sandbox)
-    if age >= START_LIMIT_S:
-        sandbox_ends.record_gone(session, sandbox, f"no daemon after {START_LIMIT_S:.0f} s")
+    limit = _limit_s(session)
+    if age >= limit:
+        sandbox_ends.record_gone(session, sandbox, f"no daemon after {limit:.0f} s")
         return None
     try:
         session.ports.journal.sandboxes.want_sandbox(sandbox.id)

@@ -15,7 +15,8 @@ class Machine:
     """Settings of one sandbox. `image` is as people name it, `pull` the same by its digest, None: what the machine
     under it has. `cpu` is in units of 1/1024 processor, `memory` in MiB; `egress` is `Deny`,
     `AllowList` or `Open`, `allow` the entries of an AllowList; `idle_s` is after how many seconds without work it is stopped, None: never; `most_usd` is
-    what its time may cost in all, as text, None: anything; `state_dir` is the folder that is saved, None: none is."""
+    what its time may cost in all, as text, None: anything; `state_dir` is the folder that is saved, None: none is; `gpus` is how many
+    it has, and with some `hourly_usd` what an hour of it costs, as text: the price is that of the day when it was made."""
 
     image: str = DEFAULT_IMAGE
     pull: str | None = None
@@ -29,6 +30,8 @@ class Machine:
     most_usd: str | None = None
     secrets: tuple[SecretVariable, ...] = ()
     state_dir: str | None = None
+    gpus: int = 0
+    hourly_usd: str | None = None
 
     def to_json(self) -> str:
         """The text that is stored with the conversation of a Sandbox."""

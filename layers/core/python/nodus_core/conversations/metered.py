@@ -8,6 +8,7 @@ Credits pay for models only (NOD-104).
 """
 
 from dataclasses import replace
+from decimal import Decimal
 
 from nodus_core.billing import compute
 from nodus_core.billing.compute import Lacking
@@ -31,7 +32,7 @@ def opened(session: Session, sandbox: Sandbox) -> tuple[Sandbox, tuple[Operation
     if session.run is not None and session.run.purse is not None and session.run.purse.waits:
         give_back(session)
     payers, machine = _budgets(session), session.machine
-    rate = compute.hourly(machine.cpu, machine.memory)
+    rate = Decimal(machine.hourly_usd) if machine.hourly_usd else compute.hourly(machine.cpu, machine.memory)
     meter = compute.opened(sandbox, rate, session.conversation.compute, payers)
     if isinstance(meter, Lacking):
         return meter

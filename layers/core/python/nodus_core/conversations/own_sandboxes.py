@@ -33,6 +33,7 @@ from nodus_core.resources.durations import duration
 from nodus_core.resources.manifest import Manifest, check_spec
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.sandbox import SandboxSpec
+from nodus_core.sandboxes.gpus import Gpus
 
 DELETED = "Deleted"
 """Reason of a Sandbox that is being removed."""
@@ -48,16 +49,24 @@ class OwnSandboxes(Definitions):
     kicks: Kicks = field(kw_only=True)
     schedules: Schedules = field(kw_only=True)
     images: Images = field(kw_only=True)
+    gpus: Gpus = field(kw_only=True, default_factory=Gpus)
+    """What there is of machines with GPUs."""
 
     def begun(self, manifest: Manifest) -> dict[str, Any]:
-        return machine_status.made(*_spec(manifest).size)
+        spec = _spec(manifest)
+        return machine_status.made(*spec.size, spec.gpus)
 
     def added(self, obj: Object, manifest: Manifest) -> Sequence[Operation]:
-        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet, `Invalid` for a run's name or
-        an image that cannot be used."""
+        """Nothing yet. Raises `Refusal` `NotAvailable` for what cannot be honoured yet, `GPUUnavailable`, `Invalid` for a
+        run's name or an image that cannot be used."""
         if ids.is_runs_sandbox(manifest.name):
             cause = Cause("metadata.name", "is how a run's sandbox is called: take another name")
             raise invalid(SANDBOX, manifest.name, (cause,))
+        spec = _spec(manifest)
+        problem = self.gpus.problem(spec.gpus, *map(Decimal, spec.size))
+        if problem is not None:
+            cause = Cause("spec.resources.gpu", problem)
+            raise invalid(SANDBOX, manifest.name, (cause,), reason="GPUUnavailable")
         check_sandbox(manifest.name, manifest.spec)
         self.images.pinned(obj.key, _spec(manifest).image)
         return ()
@@ -130,7 +139,9 @@ class OwnSandboxes(Definitions):
         return Conversation(
             id=obj.uid,
             object=obj.key,
-            context=self.shelf.payloads.put(scope_of(obj), _machine(spec, image, secrets).to_json()),
+            context=self.shelf.payloads.put(
+                scope_of(obj), _machine(spec, image, secrets, self.gpus).to_json()
+            ),
             line=lines.first(obj.created_at),
             created_at=obj.created_at,
             cap=ZERO,
@@ -158,7 +169,7 @@ def _spec(manifest: Manifest) -> SandboxSpec:
     return spec
 
 
-def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ...]) -> Machine:
+def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ...], gpus: Gpus) -> Machine:
     cpu, memory = (Decimal(each) for each in spec.size)
     idle = duration(spec.idle_timeout) if spec.idle_timeout else None
     egress = spec.network.egress if spec.network else None
@@ -174,4 +185,6 @@ def _machine(spec: SandboxSpec, image: Pinned, secrets: tuple[SecretVariable, ..
         most_usd=None if spec.max_cost_usd is None else str(spec.max_cost_usd),
         secrets=secrets,
         state_dir=spec.continuity.state_dir if spec.continuity else None,
+        gpus=spec.gpus,
+        hourly_usd=str(gpus.hourly(spec.gpus, cpu, memory)) if spec.gpus else None,
     )

@@ -79,6 +79,7 @@ class SandboxTasks(Protocol):
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
         image: str | None = None,
+        gpus: int = 0,
     ) -> str:
         """Starts the sandbox's task, unless it has one, and returns its ARN.
 
@@ -87,7 +88,7 @@ class SandboxTasks(Protocol):
 
         `variables` is the daemon's environment; `cpu` in units of 1/1024 processor and `memory` in MiB
         override those of the task definition. `image` is the one that it is made of, by its digest; None: what the
-        task definition names. Raises `RetryableError` when there is no capacity now.
+        task definition names; with `gpus` it is run on a machine that has some. Raises `RetryableError` when there is no capacity now.
         """
         ...
 

@@ -38,9 +38,10 @@ _GIB = 1024**3
 _OF_A_PAUSE = ("reason", "message")
 
 
-def made(cpu: str, memory: str) -> Status:
+def made(cpu: str, memory: str, gpus: int = 0) -> Status:
     """A Sandbox that was made just now; `cpu` in processors, `memory` in GiB."""
-    return {"phase": PENDING, "starts": 0, "costUSD": "0", "resources": {"cpu": cpu, "memory": memory}}
+    size = {"cpu": cpu, "memory": memory, **({"gpu": gpus} if gpus else {})}
+    return {"phase": PENDING, "starts": 0, "costUSD": "0", "resources": size}
 
 
 def starting(status: Status) -> Status:

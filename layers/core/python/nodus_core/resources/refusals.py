@@ -32,7 +32,6 @@ _REASONS = {
 _WHOLE_REASON: dict[str, Reason] = {
     "too_large": "PayloadTooLarge",
     "coming_soon": "ComingSoon",
-    "gpu_unavailable": "GPUUnavailable",
 }
 
 

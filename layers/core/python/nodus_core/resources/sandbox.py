@@ -5,10 +5,8 @@ from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from nodus_core.kernel.errors import Cause
-from nodus_core.resources.checks import check
 from nodus_core.resources.columns import AGE, NAME, Column, Shown, dollars, pick
 from nodus_core.resources.durations import between
 from nodus_core.resources.fields import Image, Money, Number, Spec, Str, Whole, as_texts, misplaced, problem
@@ -40,11 +38,8 @@ def _cpu(value: str) -> str:
     return value
 
 
-@check(maximum=0)
-def _no_gpu(value: int) -> int:
-    if value:
-        raise PydanticCustomError("gpu_unavailable", "must be 0: sandboxes have no GPU")
-    return value
+MOST_GPUS = 16
+"""Of one machine, whichever a deployment has."""
 
 
 class Resources(Spec):
@@ -57,8 +52,10 @@ class Resources(Spec):
         description="Memory in GiB, as a text or a number: two to eight times the processors (30, 60 and 120 at most "
         "with 4, 8 and 16), in steps of 1, of 4 with 8 processors, of 8 with 16; 0.5, 1 or 2 with 0.25 processors."
     )
-    gpu: Annotated[Whole, Field(ge=0), _no_gpu] | None = Field(
-        default=None, description="0, also when left out: another number is refused with GPUUnavailable."
+    gpu: Annotated[Whole, Field(ge=0, le=MOST_GPUS)] | None = Field(
+        default=None,
+        description="How many GPUs. 0, also when left out, where the deployment has none; more than its machines have are "
+        "refused with GPUUnavailable.",
     )
 
     @model_validator(mode="after")
@@ -127,6 +124,11 @@ class SandboxSpec(Spec):
     def size(self) -> tuple[str, str]:
         """Processors, and memory in GiB."""
         return (self.resources.cpu, self.resources.memory) if self.resources else DEFAULT_SIZE
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it asks for."""
+        return (self.resources.gpu or 0) if self.resources else 0
 
     @classmethod
     def as_stored(cls, spec: dict[str, Any]) -> dict[str, Any]:

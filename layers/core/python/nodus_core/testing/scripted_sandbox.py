@@ -51,6 +51,7 @@ class ScriptedSandboxes:
         self.archives = MemoryArchives()
         self.daemons: dict[str, Daemon] = {}
         self.images: dict[str, str | None] = {}
+        self.gpus: dict[str, int] = {}
         self.effects: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.answers: Answers = lambda kind, request: failed("invalid")
@@ -70,9 +71,11 @@ class ScriptedSandboxes:
         memory: int | None = None,
         tags: Mapping[str, str] | None = None,
         image: str | None = None,
+        gpus: int = 0,
     ) -> str:
         arn = f"task/{sandbox}"
         self.images[sandbox] = image
+        self.gpus[sandbox] = gpus
         if arn not in self.daemons:
             token, boot = f"token-{sandbox}", f"boot-{sandbox}"
             self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot)
