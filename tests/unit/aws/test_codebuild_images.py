@@ -17,6 +17,7 @@ from botocore.stub import ANY, Stubber
 from nodus_core.aws.image_builds import BuilderPlace, CodeBuildImages, build_spec, named, tag_of
 from nodus_core.journal.builder import BuildOrder, BuildReport
 from nodus_core.kernel.errors import RetryableError, TerminalError
+from nodus_core.kernel.ids import digest
 from nodus_core.sandboxes.recipes import MOST_PACKED, packed
 
 HOST = "123456789012.dkr.ecr.eu-central-1.amazonaws.com"
@@ -54,14 +55,16 @@ def makes_repository(answers: Stubber) -> None:
 
 @pytest.mark.req("NODQ-104")
 def test_a_build_is_started_under_its_token_into_a_repository_of_its_own(stub: Stub) -> None:
+    spec = json.dumps(build_spec(ORDER, PLACE))
+
     def started(answers: Stubber) -> None:
         answers.add_response(
             "start_build",
             {"build": {"id": NUMBER}},
             {
                 "projectName": "nodus-environment-images",
-                "idempotencyToken": "token",
-                "buildspecOverride": json.dumps(build_spec(ORDER, PLACE)),
+                "idempotencyToken": digest(f"token {spec}"),
+                "buildspecOverride": spec,
                 "environmentVariablesOverride": [
                     {"name": "NODUS_BUILD", "value": ORDER.id, "type": "PLAINTEXT"}
                 ],
@@ -207,13 +210,13 @@ def test_the_image_of_a_build_is_found_by_its_tag_and_its_repository_goes_whole(
         imageTag=tag_of(NUMBER),
     )
     reference = images.made(REPOSITORY, NUMBER)
-    place, _, digest = reference.partition("@")
+    place, _, made = reference.partition("@")
     assert place == f"{HOST}/nodus/images/{REPOSITORY}"
-    assert images.holds(REPOSITORY, digest)
+    assert images.holds(REPOSITORY, made)
     assert not images.holds(REPOSITORY, f"sha256:{'c' * 64}")
     images.remove(REPOSITORY)
     images.remove(REPOSITORY)
-    assert not images.holds(REPOSITORY, digest)
+    assert not images.holds(REPOSITORY, made)
 
 
 def test_a_registry_that_is_silent_holds_nothing_for_certain(stub: Stub) -> None:

@@ -16,6 +16,7 @@ from nodus_core.aws.ecr import EcrRegistry
 from nodus_core.aws.failures import code_of, translated
 from nodus_core.journal.builder import BuildOrder, BuildPhase, BuildReport
 from nodus_core.kernel.errors import RetryableError, TerminalError
+from nodus_core.kernel.ids import digest
 from nodus_core.sandboxes.recipes import dockerfile, packed
 
 MOST_BYTES = 10 * 1024**3
@@ -74,14 +75,16 @@ class CodeBuildImages:
         self._place = place
 
     def start(self, order: BuildOrder, token: str) -> str:
-        spec = build_spec(order, self._place)
+        spec = json.dumps(build_spec(order, self._place))
         with translated(f"starting build {order.id}"):
             self._make_repository(order.repository)
             try:
                 answer = self._codebuild.start_build(
                     projectName=self._place.project,
-                    idempotencyToken=token,
-                    buildspecOverride=json.dumps(spec),
+                    # With what is asked: CodeBuild refuses a token that comes again with other words, as those of the
+                    # next release may be.
+                    idempotencyToken=digest(f"{token} {spec}"),
+                    buildspecOverride=spec,
                     environmentVariablesOverride=[{"name": NAME, "value": order.id, "type": "PLAINTEXT"}],
                 )
             except ClientError as error:
@@ -115,9 +118,9 @@ class CodeBuildImages:
         name, host = self._place.name(repository), self._place.host
         return f"{host}/{name}@{EcrRegistry(self._ecr).digest(name, tag_of(build), host)}"
 
-    def holds(self, repository: str, digest: str) -> bool:
+    def holds(self, repository: str, image: str) -> bool:
         try:
-            EcrRegistry(self._ecr).digest(self._place.name(repository), digest, self._place.host)
+            EcrRegistry(self._ecr).digest(self._place.name(repository), image, self._place.host)
         except TerminalError as error:
             if isinstance(error.__cause__, ClientError) and code_of(error.__cause__).endswith(
                 "NotFoundException"

@@ -32,6 +32,8 @@ UNKNOWN_FOR = timedelta(minutes=10)
 MOST_SAID = 4_000
 """Characters of a build's own words that a status shows, the last ones."""
 
+_AGAIN = "build it again with nodus sandbox build-image NAME"
+
 _WORDS = {
     "failed": (
         BUILD_FAILED,
@@ -39,14 +41,14 @@ _WORDS = {
     ),
     "timed-out": (
         "BuildTimedOut",
-        "The build took longer than a build may, or waited too long for its turn: make spec.setup shorter, or build "
-        "it again.",
+        "The build took longer than a build may, or waited too long for its turn: make spec.setup shorter, or "
+        f"{_AGAIN}.",
     ),
     "stopped": (
         "BuildStopped",
-        "Somebody has stopped the build in the account of this deployment: build it again.",
+        f"Somebody has stopped the build in the account of this deployment: {_AGAIN}.",
     ),
-    "missing": (BUILD_LOST, "The builder could not bring the build to an end: build it again."),
+    "missing": (BUILD_LOST, f"The builder could not bring the build to an end: {_AGAIN}."),
 }
 
 log = logging.getLogger(__name__)
@@ -102,7 +104,13 @@ class BuildKeeping:
             log.warning("build %s is asked for again: %s", build.id, error)
             return
         except TerminalError as error:
-            self._settle(build, failed("BuildRefused", f"The builder does not take the build: {error}"))
+            self._settle(
+                build,
+                failed(
+                    "BuildRefused",
+                    f"The builder does not take the build; once that is mended {_AGAIN}. It says: {error}",
+                ),
+            )
             return
         try:
             journal.note(build, number, self.shelf.clock.now())
@@ -133,9 +141,7 @@ class BuildKeeping:
         try:
             reference = builder.made(repository_of(build.object, build.uid), number)
         except TerminalError as error:
-            return failed(
-                BUILD_LOST, f"The build has ended and its image is not there: build it again ({error})."
-            )
+            return failed(BUILD_LOST, f"The build has ended and its image is not there: {_AGAIN} ({error}).")
         return {"state": COMPLETED, "digest": reference.partition("@")[2], "reference": reference}
 
     def _settle(self, build: ImageBuild, found: dict[str, Any]) -> None:

@@ -55,8 +55,8 @@ class ImageBuilder(Protocol):
         """
         ...
 
-    def holds(self, repository: str, digest: str) -> bool:
-        """Whether a repository has an image; one that is not there has none."""
+    def holds(self, repository: str, image: str) -> bool:
+        """Whether a repository has an image, by its digest; a repository that is not there has none."""
         ...
 
     def remove(self, repository: str) -> None:

@@ -93,9 +93,9 @@ class ScriptedBuilder:
             raise TerminalError(f"repository {repository} has no image {build}")
         return f"{PLACE}/{repository}@{self.digest_of(found.order)}"
 
-    def holds(self, repository: str, digest: str) -> bool:
+    def holds(self, repository: str, image: str) -> bool:
         return repository not in self.removed and any(
-            self.digest_of(build.order) == digest and self.state(build.id).phase == "completed"
+            self.digest_of(build.order) == image and self.state(build.id).phase == "completed"
             for build in self.builds.values()
             if build.order.repository == repository
         )
