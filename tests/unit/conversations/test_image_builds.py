@@ -1,5 +1,6 @@
 """Images that are built: Building, then Completed with a digest, or Failed and why (NOD-446 … NOD-448, NODQ-104)."""
 
+import json
 from datetime import timedelta
 from random import Random
 from string import ascii_letters, digits
@@ -17,6 +18,7 @@ from nodus_core.testing.scripted_builder import PLACE, ScriptedBuilder
 from nodus_core.testing.scripted_sandbox import RUNNING
 
 from tests.unit.api.rest import Rest, manifest
+from tests.unit.api.test_api_tables import KUBECTL
 from tests.unit.conversations.test_images import OWN, PYTHON, TOOLS, Registry, digest
 
 BASE = f"{PYTHON.rpartition(':')[0]}@{digest('b')}"
@@ -109,6 +111,38 @@ def test_a_build_that_fails_says_why_with_the_end_of_its_output_and_what_to_do(r
         assert words in status["message"]
     assert status["conditions"][0]["message"] == status["message"]
     assert rest.left() == []
+
+
+@pytest.mark.req("NODQ-104")
+def test_whoever_waits_and_watches_sees_each_state_come(rest: Deployed) -> None:
+    """What `kubectl get` shows, and what `kubectl wait --for=jsonpath={.status.state}=Completed` listens to."""
+
+    def shown() -> tuple[str, str | None]:
+        table = rest.get("environmentimages", headers={"accept": KUBECTL}).json
+        names = [column["name"] for column in table["columnDefinitions"]]
+        (row,) = (dict(zip(names, each["cells"], strict=True)) for each in table["rows"])
+        return row["State"], row["Digest"]
+
+    rest.image(setup=SETUP)
+    begun = rest.get("environmentimages").json["metadata"]["resourceVersion"]
+    assert shown() == ("Building", None)
+    rest.wait(6)
+    assert shown() == ("Completed", rest.status()["digest"])
+    query = {"watch": "true", "timeoutSeconds": "0", "resourceVersion": begun}
+    (line,) = rest.get("environmentimages", query=query).text.splitlines()
+    event = json.loads(line)
+    assert event["object"]["status"]["state"] == "Completed"
+
+
+def test_what_a_build_says_steers_no_terminal(rest: Deployed) -> None:
+    rest.builder.ending = lambda order: BuildReport(
+        "failed", "so\x07", "\x1b[31mred\x1b[0m\n\tnext\x00\u202e\n"
+    )
+    rest.image(setup=SETUP)
+    rest.wait(6)
+    message = rest.status()["message"]
+    assert message.endswith("\\x1b[31mred\\x1b[0m\n\tnext\\x00\\u202e\n")
+    assert all(letter.isprintable() or letter in "\n\t" for letter in message)
 
 
 @pytest.mark.parametrize(

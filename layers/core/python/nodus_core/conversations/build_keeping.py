@@ -19,6 +19,7 @@ from nodus_core.kernel.errors import ConditionFailed, RetryableError, TerminalEr
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.image_builds import ImageBuild
 from nodus_core.kernel.objects import Object
+from nodus_core.kernel.text import neutral
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.environmentimage import COMPLETED
 from nodus_core.sandboxes.references import repository_of
@@ -165,6 +166,6 @@ def names(obj: Object, build: ImageBuild) -> bool:
 def _told(report: BuildReport) -> tuple[str, str]:
     """Reason and message of a build that did not come to an image: what to do, then what the builder says."""
     reason, advice = _WORDS[report.phase]
-    said = f"{advice} {report.why}".rstrip()
-    ending = report.log[-MOST_SAID:]
+    said = f"{advice} {neutral(report.why)}".rstrip()
+    ending = neutral(report.log[-MOST_SAID:])
     return reason, f"{said[:MOST_SAID]}\nThe end of its output:\n{ending}" if ending else said[:MOST_SAID]
