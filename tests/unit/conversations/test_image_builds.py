@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.images import ImageSources
+from nodus_core.conversations.left_images import LeftImagesKeeping
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.sweeper import Sweep, Sweeper
 from nodus_core.journal.builder import BuildOrder, BuildReport
@@ -309,6 +310,29 @@ def test_what_was_built_stays_as_long_as_a_run_or_a_sandbox_is_made_of_it(rest: 
         rest.sweep()
     assert len(rest.builder.removed) == 1
     assert rest.left() == []
+
+
+def test_a_look_that_has_no_time_goes_on_where_it_stopped(rest: Deployed) -> None:
+    rest.image(setup=SETUP)
+    rest.wait(6)
+    uid = rest.get("environmentimages/tools").json["metadata"]["uid"]
+    names = [f"run-{number}" for number in range(5)]
+    rest.agent()
+    for name in names:
+        rest.run(name)
+    rest.world.pass_time(600)  # each of them is over, and is made of nothing any more
+    rest.call("DELETE", "environmentimages/tools")
+    world, seen = rest.world, list[tuple[str, ...]]()
+    keeping = LeftImagesKeeping(world.outside, world.clock, rest.builder)
+    for _ in range(20):
+        left = [60.0, 60.0]
+        if keeping.clear(uid, lambda left=left: left.pop() if left else 0.0):
+            break
+        note = world.outside.left_images(uid)
+        assert note is not None
+        seen.append(note.passed)
+    assert [place[1] for place in seen if place[0] == "AgentRun"] == [names[1], names[3]]
+    assert len(rest.builder.removed) == 1
 
 
 def test_an_image_of_the_same_name_that_comes_later_holds_nothing_of_the_former(rest: Deployed) -> None:
