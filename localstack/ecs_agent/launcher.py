@@ -26,7 +26,7 @@ from localstack.ecs_agent.sandbox import FirstProcess, Sandbox, SandboxEndError
 from localstack.ecs_agent.sandbox_folder import Record, SandboxFolder
 from localstack.ecs_agent.status_pipe import StatusPipe
 from localstack.ecs_agent.user_namespaces import host_id
-from localstack.processes import start_mark
+from localstack.processes import rotate, start_mark
 from sandbox_images.sandboxd.seccomp.rules import build, sandbox_rules
 from sandbox_images.sandboxd.seccomp.syscalls import this_processor
 
@@ -173,6 +173,7 @@ class Launcher:
     def _proxy(self, order: Order, room: Room, slot: int) -> EgressProxy | None:
         if room.listens_at is None:
             return None
+        rotate(self.egress_log)
         uid = None if room.users.host_daemon is None else host_id(slot, PROXY_UID)
         return EgressProxy(
             order.egress,

@@ -16,7 +16,6 @@ from localstack.ecs_agent.launcher import Launcher
 from localstack.ecs_agent.readiness import tell
 from localstack.ecs_agent.settings import Settings
 from localstack.ecs_agent.user_namespaces import UserNamespaceError, open_namespaces
-from localstack.processes import rotate
 
 _logger = logging.getLogger(__name__)
 
@@ -72,14 +71,12 @@ def _launcher(settings: Settings) -> Launcher:
     folder = settings.state.sandboxes
     name = f"nodus-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
     assembled = runtime.assemble(settings.state.folder / "sandbox-runtime", settings.daemon)
-    log = settings.state.logs / "egress.log"
-    rotate(log)
     return Launcher(
         assembled,
         folder,
         cgroups.ControlGroups.find(name),
         trusted=trusted_words(settings.environment),
-        egress_log=log,
+        egress_log=settings.state.logs / "egress.log",
     )
 
 
