@@ -2,8 +2,12 @@
 
 Values of fewer than 8 characters are left: they would be found in innocent texts. So is what a command makes of a
 value, such as its base64.
+
+A value is looked up by its first bytes, so that the time for an output does not depend on how many values there are,
+nor on how long they are: a bundle of certificates has a thousand lines, and each of them counts.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 
@@ -16,14 +20,21 @@ _MARK = INSTEAD.encode()
 _EDGE = 4
 """Bytes of a value that are enough to know it by at the edge of a page."""
 
-_LONGEST_MIXED = 1024
-"""Characters of a value up to which spellings may be mixed within it; a longer one is written in one of them throughout."""
+_HEAD = SHORTEST
+"""Bytes by which a value is looked up."""
 
-_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r", '"': '"', "\\": "\\", "/": "/"}
-_LONGEST_SPELLING = 12
+_UNIT, _FIRST, _SECOND = (
+    rb"\\u[0-9a-fA-F]{4}",
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}",
+    rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}",
+)
+_WRITTEN = re.compile(rb'%%[0-9a-fA-F]{2}|%s%s|%s|\\["\\/bfnrt]|\+' % (_FIRST, _SECOND, _UNIT))
+"""What may stand for another byte, or several, in JSON or in a URL."""
 
-Needle = list[tuple[bytes, ...]]
-"""What is looked for: of each character, how it may be written."""
+_NEXT = re.compile(rb"(?=%s)" % _WRITTEN.pattern)
+_BACKSLASH = rb"\\(?:u[0-9a-fA-F]{0,3})?"
+_CUT = re.compile(rb"(?:%%[0-9a-fA-F]?|%s(?:%s)?|%s)\Z" % (_FIRST, _BACKSLASH, _BACKSLASH))
+"""Such a one whose rest is still to come."""
 
 
 class Redactor:
@@ -35,67 +46,90 @@ class Redactor:
 
     def __init__(self, values: Iterable[str]) -> None:
         parts = {part for value in values for part in _parts(value) if len(part) >= SHORTEST}
-        longest_first = sorted(parts, key=lambda part: (-len(part), part))
-        self._needles = [needle for part in longest_first for needle in _needles(part)]
-        self._pattern = _any_of(b"".join(map(_either, needle)) for needle in self._needles)
-        self._first = _any_of(_either(needle[0]) for needle in self._needles)
-        self._longest = max(
-            (sum(max(map(len, each)) for each in needle) for needle in self._needles), default=0
-        )
+        self._values = sorted((part.encode(errors="replace") for part in parts), key=len, reverse=True)
+        self._by_head: dict[bytes, list[bytes]] = {}
+        for value in self._values:
+            self._by_head.setdefault(value[:_HEAD], []).append(value)
+        self._beginnings = frozenset(head[:size] for head in self._by_head for size in range(_HEAD))
 
     def whole(self, data: bytes) -> bytes:
         """The bytes without whole values."""
-        return self._pattern.sub(_MARK, data) if self._pattern else data
+        return _without(data, self._found(data)[0], len(data))[0] if self._values else data
 
     def text(self, text: str) -> str:
         """The text without whole values."""
-        return self.whole(text.encode()).decode() if self._pattern else text
+        return self.whole(text.encode()).decode() if self._values else text
 
     def page(self, data: bytes) -> bytes:
         """A part of something longer: also without what ends or begins a value at its edges."""
-        if self._pattern is None:
+        if not self._values:
             return data
         known = self.whole(data)
-        head, tail = self._ends(known), self._begun(known)
+        head, tail = self._ended(known), len(known) - self._found(known)[1]
         tail = tail if tail >= _EDGE else 0
         inner = known[head : max(len(known) - tail, head)]
         return (_MARK if head else b"") + inner + (_MARK if tail else b"")
 
     def split(self, data: bytes) -> tuple[bytes, bytes]:
         """What may be shown of the beginning of a stream, and what may begin a value that is not complete."""
-        if self._pattern is None:
+        if not self._values:
             return data, b""
-        safe, shown, at = len(data) - self._begun(data), list[bytes](), 0
-        for match in self._pattern.finditer(data):
-            if match.start() >= safe:
-                break
-            shown += (data[at : match.start()], _MARK)
-            at = match.end()
-        safe = max(safe, at)
-        return b"".join((*shown, data[at:safe])), data[safe:]
+        spans, safe = self._found(data)
+        shown, until = _without(data, spans, safe)
+        return shown, data[until:]
 
-    def _begun(self, data: bytes) -> int:
-        """How many bytes at the end may be the beginning of a value."""
-        for start in self._candidates(data):
-            if any(_begins(data, start, needle) for needle in self._needles):
-                return len(data) - start
-        return 0
+    def _found(self, data: bytes) -> tuple[list[tuple[int, int]], int]:
+        """Where values begin and end, and where the first begins that may go on behind the end of the data."""
+        cut = _CUT.search(data)
+        edge = len(data) if cut is None else cut.start()
+        spans, open_at = list[tuple[int, int]](), len(data)
+        for start in self._candidates(data, edge):
+            values, is_open = self._begun(data, start, edge)
+            ends = list[int]()
+            for value in values:
+                ended, goes_on = _ends(data, start, edge, value)
+                ends += ended
+                is_open = is_open or goes_on
+            if ends and (not spans or start >= spans[-1][1]):
+                spans.append((start, max(ends)))
+            if is_open:
+                open_at = min(open_at, start)
+        return spans, open_at
 
-    def _candidates(self, data: bytes) -> Iterator[int]:
-        """Where a value may begin that reaches beyond the end, the earliest first."""
-        window = max(len(data) - self._longest + 1, 0)
-        edge = max(len(data) - _LONGEST_SPELLING, window)  # from here on a first character may be cut
-        if self._first is not None:
-            yield from _starts(self._first, data, window, edge)
-        yield from range(edge, len(data))
+    def _candidates(self, data: bytes, edge: int) -> list[int]:
+        """Where a value may begin: at its first bytes, just before one that is written otherwise, or at the end."""
+        heads = self._by_head
+        found = {at for at in range(len(data) - _HEAD + 1) if data[at : at + _HEAD] in heads}
+        for written in _NEXT.finditer(data):
+            found.update(range(max(written.start() - _HEAD + 1, 0), written.start() + 1))
+        found.update(range(max(edge - _HEAD + 1, 0), len(data)))
+        return sorted(found)
 
-    def _ends(self, data: bytes) -> int:
+    def _begun(self, data: bytes, start: int, edge: int) -> tuple[list[bytes], bool]:
+        """Values whose first bytes stand there, and whether the data ends within the first bytes of one."""
+        found, is_open, ways = list[bytes](), False, [(b"", start)]
+        while ways:
+            known, at = ways.pop()
+            if len(known) >= _HEAD:
+                found += self._by_head.get(known[:_HEAD], ())
+            elif known in self._beginnings:
+                is_open = is_open or at == len(data) or (at == edge and self._goes_on(known, data[edge:]))
+                ways += ((known + meant, after) for meant, after in _readings(data, at))
+        return found, is_open
+
+    def _goes_on(self, known: bytes, cut: bytes) -> bool:
+        heads = (values[0] for head, values in self._by_head.items() if head.startswith(known))
+        return any(_may_stand_for(cut, value[len(known) :]) for value in heads)
+
+    def _ended(self, data: bytes) -> int:
         """How many bytes at the beginning are the end of a value, written as it is."""
-        found = 0
-        for needle in self._needles:
-            plain = b"".join(each[0] for each in needle)
-            sizes = range(min(len(plain) - 1, len(data)), max(_EDGE - 1, found), -1)
-            found = max(next((size for size in sizes if data.startswith(plain[-size:])), 0), found)
+        found, first = 0, data[:_EDGE]
+        for value in self._values if len(first) == _EDGE else ():
+            at = value.find(first, 1)
+            while at > 0 and len(value) - at > found:
+                if data.startswith(value[at:]):
+                    found = len(value) - at
+                at = value.find(first, at + 1)
         return found
 
 
@@ -122,75 +156,70 @@ def _parts(value: str) -> Iterator[str]:
     yield from value.splitlines()
 
 
-def _needles(part: str) -> Iterator[Needle]:
-    spelled = [_spellings(char) for char in part]
-    if len(part) <= _LONGEST_MIXED:
-        yield spelled
-        return
-    for number in range(3):
-        yield [(spellings[number],) for spellings in spelled]
-    yield [(spellings[-1] if len(spellings) > _PLAIN else spellings[0],) for spellings in spelled]
+def _without(data: bytes, spans: Iterable[tuple[int, int]], until: int) -> tuple[bytes, int]:
+    """The data up to `until` without the spans that begin before it, and where the last part of it ends."""
+    shown, at = list[bytes](), 0
+    for start, end in spans:
+        if start >= until:
+            break
+        shown += (data[at:start], _MARK)
+        at = end
+    until = max(until, at)
+    return b"".join((*shown, data[at:until])), until
 
 
-_PLAIN = 3
-"""Spellings that every character has: as it is, and in full in URLs and in JSON."""
+def _ends(data: bytes, start: int, edge: int, value: bytes) -> tuple[list[int], bool]:
+    """Where a value that begins at `start` ends, by each way to read it, and whether the data ends before it does."""
+    ends, is_open = list[int](), False
+    ways, seen = [(start, 0)], set[tuple[int, int]]()
+    while ways:
+        at, done = ways.pop()
+        written = _NEXT.search(data, at, at + len(value) - done + _HEAD)
+        plain = min((written.start() if written else len(data)) - at, max(edge - at, 0), len(value) - done)
+        if (at, done) in seen or data[at : at + plain] != value[done : done + plain]:
+            continue
+        seen.add((at, done))
+        at, done = at + plain, done + plain
+        if done == len(value):
+            ends.append(at)
+            continue
+        is_open = is_open or at == len(data) or (at == edge and _may_stand_for(data[edge:], value[done:]))
+        readings = (
+            (after, done + len(meant))
+            for meant, after in _readings(data, at)
+            if value.startswith(meant, done)
+        )
+        ways += readings
+    return ends, is_open
 
 
-def _spellings(char: str) -> tuple[bytes, ...]:
-    """Every way in which bytes, URLs and JSON write a character, the plain one first."""
-    plain, units = char.encode(errors="replace"), char.encode("utf-16-be", "replace")
-    in_urls = b"".join(b"%%%02x" % byte for byte in plain)
-    in_json = b"".join(b"\\u%02x%02x" % (units[at], units[at + 1]) for at in range(0, len(units), 2))
-    short = (b"\\" + _ESCAPES[char].encode(),) if char in _ESCAPES else (b"+",) if char == " " else ()
-    return plain, in_urls, in_json, *short
+def _readings(data: bytes, at: int) -> Iterator[tuple[bytes, int]]:
+    """What may stand at a place, and where it goes on: the byte itself, and what JSON and URLs mean by it."""
+    if at < len(data):
+        yield data[at : at + 1], at + 1
+    written = _WRITTEN.match(data, at)
+    if written is not None:
+        yield _meant(written[0]), written.end()
 
 
-def _either(spellings: tuple[bytes, ...]) -> bytes:
-    """A pattern for one character; hexadecimal digits may be in either case, and nothing else."""
-    return b"(?:%s)" % b"|".join(map(_cased, spellings))
+def _meant(written: bytes) -> bytes:
+    match written[:1]:
+        case b"+":
+            return b" "
+        case b"%":
+            return bytes.fromhex(written[1:].decode())
+        case _:
+            return str(json.loads(b'"%s"' % written)).encode(errors="replace")
 
 
-def _cased(spelling: bytes) -> bytes:
-    is_hex = len(spelling) > 1 and spelling[:1] in b"%\\"
-    return b"(?i:%s)" % re.escape(spelling) if is_hex else re.escape(spelling)
-
-
-def _any_of(patterns: Iterable[bytes]) -> "re.Pattern[bytes] | None":
-    joined = b"|".join(patterns)
-    return re.compile(joined) if joined else None
-
-
-def _starts(pattern: "re.Pattern[bytes]", data: bytes, begin: int, end: int) -> Iterator[int]:
-    """Where matches begin from `begin` on and before `end`, those within another one as well."""
-    at = begin
-    while (match := pattern.search(data, at)) is not None and match.start() < end:
-        yield match.start()
-        at = match.start() + 1
-
-
-def _begins(data: bytes, start: int, needle: Needle) -> bool:
-    """Whether `data` from `start` to its end is the beginning of a value, and not the whole of it."""
-    reached = {start}
-    for spellings in needle:
-        further: set[int] = set()
-        for at in reached:
-            for spelling in spellings:
-                here = data[at : at + len(spelling)]
-                if not _is_beginning(here, spelling):
-                    continue
-                if len(here) < len(spelling):
-                    return True
-                further.add(at + len(spelling))
-        if not further:
-            return False
-        reached = further
-    return False
-
-
-def _is_beginning(here: bytes, spelling: bytes) -> bool:
-    if len(spelling) > 1 and spelling[:1] in b"%\\":
-        return spelling.lower().startswith(here.lower())
-    return spelling.startswith(here)
+def _may_stand_for(cut: bytes, value: bytes) -> bool:
+    """Whether the beginning of an escape may be that of the value's first character."""
+    if cut.startswith(b"%"):
+        return (b"%%%02x" % value[0]).startswith(cut.lower())
+    char = value[:4].decode(errors="ignore")[:1]
+    units = char.encode("utf-16-be")
+    in_full = b"".join(b"\\u%02x%02x" % (units[at], units[at + 1]) for at in range(0, len(units), 2))
+    return in_full.startswith(cut.lower()) or (cut == b"\\" and char in '"\\/\b\f\n\r\t')
 
 
 NOTHING = Redactor(())

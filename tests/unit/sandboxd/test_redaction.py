@@ -1,6 +1,7 @@
 """What the daemon takes out of outputs: the values of secrets, however they are cut into pieces and written (FLD-14)."""
 
 import base64
+import hashlib
 import itertools
 import json
 import urllib.parse
@@ -48,6 +49,15 @@ def test_each_line_of_a_value_counts_and_odd_characters_do() -> None:
     assert Redactor(["1234567"]).text("1234567") == "1234567"
     long = "x" * 5000 + '"' + "y" * 5000
     assert Redactor([long]).text(f"<{long}> {json.dumps(long)}") == '<(secret)> "(secret)"'
+
+
+@pytest.mark.req("FLD-14")
+def test_a_bundle_of_a_thousand_lines_is_taken_out_however_it_is_cut() -> None:
+    lines = [hashlib.sha256(f"line {number}".encode()).hexdigest() for number in range(1000)]
+    redactor = Redactor(["\n".join(lines)])
+    told = b"".join(b"%d %s\n" % (number, line.encode()) for number, line in enumerate(reversed(lines)))
+    pieces = [told[at : at + 1000] for at in range(0, len(told), 1000)]
+    assert streamed(redactor, pieces) == b"".join(b"%d (secret)\n" % number for number in range(1000))
 
 
 def test_what_a_command_makes_of_a_value_is_not_known() -> None:
