@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localstack.testing import TestCloud
-from tests.bench import billed, costs, durability, hotloop, latency, profiling, sandboxes, throughput
+from tests.bench import billed, costs, durability, hotloop, latency, profiling, sandboxes, silence, throughput
 from tests.bench.cloud import BenchError, measured_cloud
 from tests.bench.figures import Table
 from tests.bench.machine import Moment, machine, warning
@@ -19,7 +19,12 @@ from tests.bench.person import Person
 from tests.bench.usage import Usage
 
 PARTS = ("loop", "durability", "billed", "latency", "throughput", "peers", "sandbox")
-DEPLOYED = {"billed", "latency", "throughput", "peers", "sandbox"}
+"""What is measured where nothing is named."""
+
+SILENCE = "silence"
+"""Takes more than a quarter of an hour, and is measured where it is named."""
+
+DEPLOYED = {"billed", "latency", "throughput", "peers", "sandbox", SILENCE}
 ROUNDS = 10
 """Rounds of the deployed runs (`scripts/rounds.yaml`)."""
 
@@ -57,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
         type=_part,
         default=list(PARTS),
         metavar="PART",
-        help=f"of {', '.join(PARTS)}; default: all",
+        help=f"of {', '.join(PARTS)} (default: these), {SILENCE}",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
     made.add_argument(
@@ -90,18 +95,24 @@ def measured(cloud: TestCloud, options: argparse.Namespace) -> Iterator[Table]:
     person = Person(cloud)
     try:
         person.prepare()
-        if "billed" in options.parts:
-            yield from _billed(cloud, person, options.rounds)
-        if "latency" in options.parts:
-            yield latency.measure(cloud, person, options.repeat)
-        if "throughput" in options.parts:
-            yield from throughput.measure(cloud, person, options.at_once)
-        if "peers" in options.parts:
-            yield comparison.measure(cloud, person, options.rounds, options.repeat)
-        if "sandbox" in options.parts:
-            yield sandboxes.measure(person, options.sandboxes)
+        yield from _deployed(cloud, person, options)
     finally:
         person.leave()
+
+
+def _deployed(cloud: TestCloud, person: Person, options: argparse.Namespace) -> Iterator[Table]:
+    if "billed" in options.parts:
+        yield from _billed(cloud, person, options.rounds)
+    if "latency" in options.parts:
+        yield latency.measure(cloud, person, options.repeat)
+    if "throughput" in options.parts:
+        yield from throughput.measure(cloud, person, options.at_once)
+    if "peers" in options.parts:
+        yield comparison.measure(cloud, person, options.rounds, options.repeat)
+    if "sandbox" in options.parts:
+        yield sandboxes.measure(person, options.sandboxes)
+    if SILENCE in options.parts:
+        yield silence.measure(person)
 
 
 def _billed(cloud: TestCloud, person: Person, rounds: int) -> Iterator[Table]:
@@ -116,8 +127,8 @@ def _billed(cloud: TestCloud, person: Person, rounds: int) -> Iterator[Table]:
 
 def _part(text: str) -> str:
     # Not `choices`: with `*` argparse checks the whole default against them.
-    if text not in PARTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(PARTS)}")
+    if text not in (*PARTS, SILENCE):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join((*PARTS, SILENCE))}")
     return text
 
 
