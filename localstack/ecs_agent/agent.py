@@ -159,7 +159,8 @@ class Agent:
             )
         if egress.lets_out and isolation.own_guard:
             return Refusal(
-                f"the guard seccomp leaves commands no way to an egress proxy, which {egress.policy} needs",
+                f"NODUS_SANDBOX_GUARD=seccomp leaves the sandbox without a network, which the guard's proxy needs for "
+                f"{egress.policy}",
                 "set spec.network.egress.policy to Deny, or start the local cloud with NODUS_SANDBOX_GUARD=network",
             )
         workspace = task.variables.get(WORKSPACE_VARIABLE, WORKSPACE)

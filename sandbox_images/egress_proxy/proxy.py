@@ -81,7 +81,7 @@ class Proxy:
         finally:
             self._open -= 1
             writer.close()
-            if entry.method or entry.reason:
+            if entry.method or entry.outcome in ("refused", "failed"):  # else nothing was asked for
                 self._journal.write(entry)
 
     async def _answer(self, client: Streams, entry: Entry) -> None:

@@ -9,7 +9,7 @@ import signal
 import ssl
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkHttp
 from sandboxd.outputasks import OutputAsks
 from sandboxd.previewasks import MOST_AT_ONCE, PreviewAsks
-from sandboxd.settings import DEFAULT_STATE_DIR, DENY, VERSION, Settings
+from sandboxd.settings import DEFAULT_STATE_DIR, VERSION, Settings
 from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
 from sandboxd.usage import Meter
@@ -56,15 +56,17 @@ _WITHOUT_LINK = frozenset({"unauthorized", "refused", "released"})
 
 @dataclass(frozen=True)
 class Standing:
-    """What this process has achieved for its protection before anything else ran.
+    """What this process has achieved for its protection before it serves anybody.
 
     Args:
         adopts_orphans: it is pid 1 or a child subreaper.
         missing: words for what could not be had, told in `hello`.
+        guard: what keeps the egress policy, as `hello` says it; None: nothing does.
     """
 
     adopts_orphans: bool
     missing: tuple[str, ...]
+    guard: str | None = None
 
 
 class _Stop:
@@ -92,7 +94,9 @@ async def run_daemon(settings: Settings, standing: Standing) -> int:
     try:
         _prepare_workspace(settings)
         _listen_for_the_end(settings, stopping.ask)
-        return await _serve(settings, standing, journal, host, stopping)
+        with contextlib.closing(await enforcer(host, settings.isolation, policy=settings.egress)) as enforced:
+            standing = replace(standing, guard=enforced.by)
+            return await _serve(settings, standing, journal, host, stopping)
     finally:
         host.close()
         journal.close()
@@ -105,7 +109,6 @@ async def _serve(
     host: ProcessHost,
     stopping: _Stop,
 ) -> int:
-    guard = await enforcer(host, settings.isolation, egress=settings.egress)
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
     files, outputs = FileDesk(host), OutputShelf(journal.folder / "output")
     terminals = TerminalDesk(host)
@@ -122,7 +125,7 @@ async def _serve(
             boot=identity.boot,
             workspace=settings.workspace,
             workspace_called=settings.workspace_called,
-            command_env=_command_env(settings, guard),
+            command_env=_command_env(settings, standing.guard),
             outputs=outputs,
         )
         transfer = Transfer(session, ASK_TRIES, ASK_TRY_S)
@@ -146,7 +149,7 @@ async def _serve(
         meter = Meter(settings.workspace)
         link = Link(http, desk, asks, make_bell, on_closed=stopping.ask, usage=meter.due)
         terminals.ring, terminals.say = link.ring, link.say
-        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing, guard)))
+        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
         running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked
         logger.info("stopping: %s", word)
@@ -233,8 +236,8 @@ def _on_link_end(task: asyncio.Task[None], stop: Callable[[str], None]) -> None:
         stop("internal")
 
 
-def _about(settings: Settings, standing: Standing, guard: str | None) -> dict[str, Any]:
-    isolation = {**settings.isolation, "guard": guard}
+def _about(settings: Settings, standing: Standing) -> dict[str, Any]:
+    isolation = {**settings.isolation, "guard": standing.guard}
     missing = isolation.get("missing")
     isolation["missing"] = [*(missing if isinstance(missing, list) else []), *standing.missing]
     return {"version": VERSION, "isolation": isolation, "limits": dict(settings.limits)}
@@ -246,7 +249,7 @@ def _command_env(settings: Settings, guard: str | None) -> dict[str, str]:
     Where something keeps commands to a policy that lets anything out, they are told of the proxy (NOD-459).
     """
     env = dict(settings.command_env)
-    if guard is not None and settings.egress != DENY:
+    if guard is not None and settings.egress is not None:
         env |= PROXY_VARIABLES
     owner = os.geteuid() if settings.user.uid is None else settings.user.uid
     try:

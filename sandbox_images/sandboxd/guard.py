@@ -1,5 +1,7 @@
 """The egress guard: keeps commands from every network where the launcher put no network namespace around them.
 
+Under a policy that lets something out it gives them sockets that reach the proxy, and nothing beyond loopback.
+
 It is believed only after it was tried: a probe, started as commands are, must find every way out closed
 (docs/decisions/0008).
 """
@@ -8,15 +10,19 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from egress_proxy.policy import Policy
+from egress_proxy.variables import PORT
+
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError
-from sandboxd.seccomp.install import install
+from sandboxd.seccomp.install import install, install_asking
 from sandboxd.seccomp.rules import build, command_rules
 from sandboxd.seccomp.syscalls import this_processor
-from sandboxd.settings import DENY
+from sandboxd.wayout import WayOut
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +31,30 @@ _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 _OWN_FOLDER = Path(__file__).parent
 
 
+@dataclass
+class Enforced:
+    """What keeps the sandbox's egress policy: `by` the launcher's means or the guard (`seccomp`), None: nothing does.
+
+    `way_out` is the commands' way to the proxy where the guard has to give them one.
+    """
+
+    by: str | None
+    way_out: WayOut | None = None
+
+    def close(self) -> None:
+        """Ends the way out; the filter stays on whatever runs."""
+        if self.way_out is not None:
+            self.way_out.close()
+
+
 async def enforcer(
-    host: ProcessHost, isolation: Mapping[str, Any], interpreter: str = sys.executable, egress: str = DENY
-) -> str | None:
-    """What keeps the sandbox's egress policy from here on: the launcher's means, else the guard, else None.
+    host: ProcessHost,
+    isolation: Mapping[str, Any],
+    interpreter: str = sys.executable,
+    policy: Policy | None = None,
+    port: int = PORT,
+) -> Enforced:
+    """What keeps the sandbox's egress policy from here on: the launcher's means, else the guard, else nothing.
 
     Call it before the first command. A launcher that was told to do without isolation gets no guard.
 
@@ -36,44 +62,50 @@ async def enforcer(
         host: starts the commands.
         isolation: the launcher's word.
         interpreter: Python that the commands' user can execute.
-        egress: the policy; the guard keeps to `Deny` and to no other.
+        policy: what may be reached; None: nothing (`Deny`).
+        port: where the guard's proxy listens, on loopback.
     """
     if isolation.get("guard") is not None:
-        return str(isolation["guard"])
+        return Enforced(str(isolation["guard"]))
     if isolation.get("optIn") is True:
-        return None
-    if egress != DENY:
-        logger.error("the egress guard leaves commands no way to a proxy, which %s needs", egress)
-        return None
-    flaws = _put_on(host) or await probe(host, interpreter)
+        return Enforced(None)
+    enforced = Enforced("seccomp")
+    try:
+        enforced.way_out = _put_on(host, policy, port)
+        flaws = await probe(host, interpreter, None if policy is None else port)
+    except OSError as error:
+        flaws = [str(error)]
     if flaws:
         logger.error("the egress guard does not hold: %s", "; ".join(flaws))
-        return None
-    return "seccomp"
+        enforced.close()
+        return Enforced(None)
+    return enforced
 
 
-def _put_on(host: ProcessHost) -> list[str]:
-    """Lays the filter on all commands; returns why it could not."""
+def _put_on(host: ProcessHost, policy: Policy | None, port: int) -> WayOut | None:
+    """Lays the filter on all commands. Raises OSError: it could not."""
     processor = this_processor()
     if processor is None:
-        return ["there is no filter for this processor"]
-    program = build(processor, command_rules())
-    try:
+        raise OSError("there is no filter for this processor")
+    program = build(processor, command_rules(asks=policy is not None))
+    if policy is None:
         host.confine(lambda: install(program))
-    except OSError as error:
-        return [str(error)]
-    return []
+        return None
+    return WayOut(policy, host.confine(lambda: install_asking(program)), port)
 
 
-async def probe(host: ProcessHost, interpreter: str = sys.executable) -> list[str]:
+async def probe(
+    host: ProcessHost, interpreter: str = sys.executable, proxy_port: int | None = None
+) -> list[str]:
     """Tries, as a command, every way out that is known; returns what is wrong: nothing where the guard holds.
 
-    A probe that cannot be started, or ends without an answer, is wrong as well.
+    A probe that cannot be started, or ends without an answer, is wrong as well. `proxy_port`: commands are given
+    sockets, which must reach this port of loopback and nothing beyond loopback.
     """
     source = _OWN_FOLDER.joinpath("guardprobe.py").read_text(encoding="utf-8")
     closed = (str(_OWN_FOLDER), sys.prefix, str(Path(interpreter).resolve().parent))
     spec = ExecSpec(
-        argv=(interpreter, "-I", "-S", "-c", source, *closed),
+        argv=(interpreter, "-I", "-S", "-c", source, str(proxy_port or 0), *closed),
         cwd="/",
         env=_ENV,
         start_to_end_s=_START_TO_END_S,

@@ -1,11 +1,12 @@
 """Tries every way out of the egress guard that is known, as a command would.
 
 The daemon hands the source of this module to `python -I -S -c` and starts it as it starts a command; as words it
-gets the folders that no command may write to. It answers one line of JSON: the ways that are open, and what a
+gets the port of the proxy that commands are given sockets for, or 0, and the folders that no command may write to. It answers one line of JSON: the ways that are open, and what a
 command needs and cannot have. Each attempt is harmless where it succeeds.
 """
 
 import ctypes
+import errno
 import json
 import mmap
 import os
@@ -19,6 +20,16 @@ AF_UNIX = int(socket.AF_UNIX)
 FAMILIES = {name: int(value) for name, value in vars(socket).items() if name.startswith("AF_")}
 LAST_FAMILY = 63  # Linux 6.18 has 45
 KINDS = (1, 2, 3, 4, 5)  # stream, datagram, raw, reliable datagram, packets in sequence
+
+PROXY = int(sys.argv[1])
+LOOPBACK = "127.0.0.1"
+ANYWHERE = (socket.inet_ntoa(bytes(4)), 0)
+OUTSIDE = ("169.254.170.2", "169.254.169.254", "10.0.0.2", "172.16.0.2", "192.168.0.2", "1.1.1.1")
+CLOSED = (errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EACCES, errno.EPERM)
+SOL_SOCKET, SO_BINDTODEVICE = 1, 25
+IPPROTO_IP, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT = 0, 4, 15, 19
+IPPROTO_TCP, IPPROTO_SCTP, IPPROTO_MPTCP = 6, 132, 262
+LOOSE_ROUTE = bytes((131, 7, 4, 127, 0, 0, 1, 0))
 
 # Numbers that are the same on every 64-bit processor.
 SYS_IO_URING_SETUP = 425
@@ -44,10 +55,76 @@ def open_families():
     for family in range(LAST_FAMILY + 1):
         if family == AF_UNIX:
             continue
-        made = [libc.socket(family, kind, 0) for kind in KINDS]
+        given = PROXY and family == FAMILIES["AF_INET"]
+        made = [libc.socket(family, kind, 0) for kind in KINDS if not (given and kind == 1)]
         paired = [libc.socketpair(family, kind, 0, pair) for kind in KINDS]
         if max(made) >= 0 or max(paired) >= 0:
             yield names.get(family, f"family {family}")
+
+
+def ways_beyond_loopback():
+    """What a socket that commands are given reaches beside their own loopback."""
+    for protocol in (IPPROTO_SCTP, IPPROTO_MPTCP):
+        if libc.socket(FAMILIES["AF_INET"], 1, protocol) >= 0:
+            yield f"streams of protocol {protocol}"
+    for option, value in ((IP_OPTIONS, LOOSE_ROUTE), (IP_FREEBIND, 1), (IP_TRANSPARENT, 1)):
+        if not fails(lambda stream, option=option, value=value: stream.setsockopt(IPPROTO_IP, option, value)):
+            yield f"option {option} of IP"
+    if not fails(lambda stream: stream.bind(ANYWHERE)):
+        yield "sockets that are bound to nothing"
+    if not fails(lambda stream: (disconnect(stream), stream.bind(ANYWHERE))):
+        yield "sockets that lose their address"
+    for address in OUTSIDE:
+        yield from (f"{address}, {way}" for way, prepare in preparations() if reaches(address, prepare))
+
+
+def preparations():
+    """What may be done to a socket before it is connected."""
+    yield "as it is", lambda stream: None
+    yield "disconnected", disconnect
+    for device in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net") else ():
+        if device != "lo":
+            name = device.encode()
+            yield (
+                f"by {device}",
+                lambda stream, name=name: stream.setsockopt(SOL_SOCKET, SO_BINDTODEVICE, name),
+            )
+
+
+def disconnect(stream):
+    stream.connect((LOOPBACK, PROXY))
+    if libc.connect(stream.fileno(), bytes(16), 16) != 0:  # AF_UNSPEC
+        raise OSError(ctypes.get_errno(), "it cannot be disconnected")
+
+
+def fails(attempt):
+    with socket.socket() as stream:
+        try:
+            attempt(stream)
+        except OSError:
+            return True
+    return False
+
+
+def reaches(address, prepare):
+    """Whether a connection is at least begun, by `connect` or with the first byte."""
+    for begin in (
+        lambda stream: stream.connect((address, 80)),
+        lambda stream: stream.sendto(b"x", socket.MSG_FASTOPEN, (address, 80)),
+    ):
+        with socket.socket() as stream:
+            try:
+                prepare(stream)
+            except OSError:
+                continue
+            stream.setblocking(False)
+            try:
+                begin(stream)
+                return True
+            except OSError as error:
+                if error.errno not in CLOSED:
+                    return True
+    return False
 
 
 def foreign_tables():
@@ -98,7 +175,7 @@ def ways_to_the_daemon():
         yield "signals to the daemon: commands are its own user"
     except PermissionError:
         pass
-    for folder in sys.argv[1:]:
+    for folder in sys.argv[2:]:
         if os.access(folder, os.W_OK):
             yield f"writing to {folder}"
 
@@ -129,6 +206,8 @@ def ways_out():
     """All that is open; nothing where the guard holds."""
     yield from inherited_sockets()  # before this process makes any itself
     yield from open_families()
+    if PROXY:
+        yield from ways_beyond_loopback()
     yield from foreign_tables()
     if libc.syscall(SYS_IO_URING_SETUP, 1, ctypes.create_string_buffer(512)) >= 0:
         yield "io_uring"
@@ -141,6 +220,8 @@ def broken_needs():
     pair = (ctypes.c_int * 2)()
     if libc.socket(AF_UNIX, 1, 0) < 0 or libc.socketpair(AF_UNIX, 1, 0, pair) != 0:
         yield "unix sockets"
+    if PROXY and fails(lambda stream: stream.connect((LOOPBACK, PROXY))):
+        yield "the way to the egress proxy"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from egress_proxy.policy import Policy
+
 from sandboxd.execcore.spec import CommandUser
 
 VERSION = "0.1.0"
@@ -39,7 +41,7 @@ class Settings:
         hard_deadline_s: seconds after the start at which the daemon stops whatever happens.
         dial_fd: descriptor of the launcher's dialling socket, None where the daemon dials itself.
         state_dir: folder asked for; None: the first usable of the default places.
-        egress: the policy that commands are kept to: `Deny`, `AllowList` or `Open`.
+        egress: the policy that commands are kept to; None: they reach nothing (`Deny`).
         workspace_called: how requests name the workspace, where it could not be put there; None: as it is.
         command_env: base environment of every command.
         ca_file: certificates the link trusts beside the system's.
@@ -57,7 +59,7 @@ class Settings:
     workspace_called: str | None
     user: CommandUser
     command_env: Mapping[str, str]
-    egress: str
+    egress: Policy | None
     ca_file: str | None
     isolation: Mapping[str, Any]
     limits: Mapping[str, Any]
@@ -82,7 +84,7 @@ class Settings:
             workspace_called=environ.get("NODUS_WORKSPACE_CALLED") or None,
             user=reader.user(),
             command_env=_command_env(environ),
-            egress=environ.get("NODUS_EGRESS") or DENY,
+            egress=reader.policy(),
             ca_file=environ.get("NODUS_CA_FILE") or environ.get("SSL_CERT_FILE") or _bundled_ca_file(),
             isolation=reader.object("NODUS_ISOLATION", {"isolated": False, "guard": None, "missing": []}),
             limits=reader.object("NODUS_LIMITS", {}),
@@ -104,6 +106,15 @@ class _Reader:
         if not value:
             self.faults.append(f"{name} is missing")
         return value
+
+    def policy(self) -> Policy | None:
+        name = self._environ.get("NODUS_EGRESS") or DENY
+        allow = self._environ.get("NODUS_EGRESS_ALLOW", "")
+        try:
+            return None if name == DENY else Policy.of(name, filter(None, allow.split(",")))
+        except ValueError as error:
+            self.faults.append(f"NODUS_EGRESS and NODUS_EGRESS_ALLOW are no policy: {error}")
+            return None
 
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
         value = self.text(name)

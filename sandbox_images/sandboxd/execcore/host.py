@@ -12,7 +12,7 @@ from sandboxd.execcore.capture import PipeReader
 from sandboxd.execcore.census import Census, ProcessEntry, read_population, read_process
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.reaper import Reaper
-from sandboxd.execcore.spawner import Spawner
+from sandboxd.execcore.spawner import Spawner, T
 from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
 from sandboxd.execcore.tree import Tree, end_processes, freeze, send_signal, with_descendants
 
@@ -60,12 +60,12 @@ class ProcessHost:
         for reader in (*self._tails.values(), *running):
             reader.close()
 
-    def confine(self, lay: Callable[[], None]) -> None:
+    def confine(self, lay: Callable[[], T]) -> T:
         """Confines all that is started from now on; `lay` is called on the thread that starts it.
 
-        Raises whatever `lay` raises: then nothing is confined.
+        Returns what it returns. Raises whatever `lay` raises: then nothing is confined.
         """
-        self._spawner.confine(lay)
+        return self._spawner.confine(lay)
 
     def start(self, spec: ExecSpec) -> Execution:
         """Starts a command.

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from sandboxd.execcore.spawn import Spawned, spawn
 from sandboxd.execcore.spec import CommandUser, ExecSpec
+
+T = TypeVar("T")
 
 
 class Spawner:
@@ -17,9 +20,12 @@ class Spawner:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
-    def confine(self, lay: Callable[[], None]) -> None:
-        """Calls `lay` on the thread: what it does there, all commands inherit from now on. Raises what it raises."""
-        self._thread.submit(lay).result()
+    def confine(self, lay: Callable[[], T]) -> T:
+        """Calls `lay` on the thread: what it does there, all commands inherit from now on.
+
+        Returns what it returns, and raises what it raises.
+        """
+        return self._thread.submit(lay).result()
 
     def spawn(self, spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None) -> Spawned:
         """Starts a command and waits until it is started.

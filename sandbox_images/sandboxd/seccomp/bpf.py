@@ -20,6 +20,8 @@ RETURN = 0x06  # BPF_RET | BPF_K
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
 ERRNO = 0x00050000
+ASK = 0x7FC00000
+"""The call waits for what somebody else answers (`notifications.py`)."""
 
 # struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6]
 DATA = struct.Struct("<iIQ6Q")

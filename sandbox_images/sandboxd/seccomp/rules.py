@@ -27,6 +27,13 @@ _NETLINK_ROUTE = 0
 # vsock reaches the hypervisor whatever the network namespace; packet, alg, can, tipc, … are not needed by commands.
 _FAMILIES = (socket.AF_UNIX.value, socket.AF_INET.value, socket.AF_INET6.value)
 
+_STREAM_KINDS = tuple(
+    socket.SOCK_STREAM | flags
+    for flags in (0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+)
+# A route that the sender chooses (IP_OPTIONS), and addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT).
+_ROUTING = (4, 15, 19)
+
 _PTRACE_ATTACH = 16
 _PTRACE_SEIZE = 0x4206
 _TIOCSTI = 0x5412
@@ -122,7 +129,60 @@ class OnlySockets:
         return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
 
 
-Rule = Refuse | RefuseBits | RefuseValues | OnlyValues | OnlySockets
+@dataclass(frozen=True)
+class AskForStreams:
+    """Of `socket`: allow unix ones, ask for IPv4's streams, which somebody else makes, and refuse all others."""
+
+    call: str
+
+    def block(self, number: int) -> list[Instruction]:
+        kinds = [
+            Instruction(bpf.JUMP_EQUAL, len(_STREAM_KINDS) - i, 0, kind)
+            for i, kind in enumerate(_STREAM_KINDS)
+        ]
+        refused = bpf.fail(errno.EAFNOSUPPORT)
+        body = [
+            bpf.load_argument(0),
+            Instruction(bpf.JUMP_EQUAL, 0, 1, socket.AF_UNIX.value),
+            bpf.give(bpf.ALLOW),
+            Instruction(bpf.JUMP_EQUAL, 1, 0, socket.AF_INET.value),
+            refused,
+            bpf.load_argument(1),
+            *kinds,
+            refused,
+            bpf.load_argument(2),
+            Instruction(bpf.JUMP_EQUAL, 2, 0, 0),
+            Instruction(bpf.JUMP_EQUAL, 1, 0, socket.IPPROTO_TCP),
+            refused,
+            bpf.give(bpf.ASK),
+        ]
+        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+
+
+@dataclass(frozen=True)
+class RefuseOptions:
+    """Of `setsockopt`: refuse these options of one level."""
+
+    call: str
+    level: int
+    options: tuple[int, ...]
+    errno: int = errno.EPERM
+
+    def block(self, number: int) -> list[Instruction]:
+        count = len(self.options)
+        tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, option) for i, option in enumerate(self.options)]
+        body = [
+            bpf.load_argument(1),
+            Instruction(bpf.JUMP_EQUAL, 0, count + 1, self.level),
+            bpf.load_argument(2),
+            *tests,
+            bpf.give(bpf.ALLOW),
+            bpf.fail(self.errno),
+        ]
+        return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
+
+
+Rule = Refuse | RefuseBits | RefuseValues | OnlyValues | OnlySockets | AskForStreams | RefuseOptions
 
 _PRIVILEGED = (
     *("acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime", "delete_module"),
@@ -147,16 +207,24 @@ def sandbox_rules(*, joins_user_namespace: bool) -> list[Rule]:
     return [OnlySockets("socket"), OnlySockets("socketpair"), setns, *_common_rules()]
 
 
-def command_rules() -> list[Rule]:
-    """The rules of each command where this filter keeps the egress policy `Deny`: no socket but a unix one.
+def command_rules(*, asks: bool = False) -> list[Rule]:
+    """The rules of each command where this filter keeps the egress policy: no socket but a unix one.
+
+    Args:
+        asks: whoever lays the filter gives sockets to the proxy (`streams.py`): IPv4's streams are asked for.
 
     What is not a socket could make or take one: io_uring makes them on its own, a debugger or `pidfd_getfd`
     takes the daemon's, a new user namespace brings privileges, a driver reaches past the kernel. All of that is
     refused for every sandbox.
     """
     unix = (socket.AF_UNIX.value,)
-    only_unix = [OnlyValues(call, 0, unix, errno.EAFNOSUPPORT) for call in ("socket", "socketpair")]
-    return [*only_unix, Refuse("setns"), *_common_rules()]
+    pairs = OnlyValues("socketpair", 0, unix, errno.EAFNOSUPPORT)
+    if asks:
+        routing = RefuseOptions("setsockopt", socket.IPPROTO_IP, _ROUTING)
+        sockets: list[Rule] = [AskForStreams("socket"), routing, pairs]
+    else:
+        sockets = [OnlyValues("socket", 0, unix, errno.EAFNOSUPPORT), pairs]
+    return [*sockets, Refuse("setns"), *_common_rules()]
 
 
 def _common_rules() -> list[Rule]:

@@ -282,7 +282,7 @@ def test_a_killed_agent_takes_its_sandboxes_along_and_the_next_one_says_so(bench
         (
             {"NODUS_SANDBOX_GUARD": "seccomp"},
             "Open",
-            "the guard seccomp leaves commands no way to an egress proxy",
+            "leaves the sandbox without a network, which the guard's proxy needs for Open",
         ),
         ({}, "Ajar", "'Ajar' is not a policy that lets anything out"),
     ],

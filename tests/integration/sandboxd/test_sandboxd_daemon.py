@@ -48,6 +48,13 @@ os.execv(sys.argv[1], sys.argv[1:])
 """Goes on as the program that it is given, on a kernel that takes no filter of system calls any more."""
 
 
+FETCH = """python3 -c "
+import urllib.error, urllib.request
+try: print(urllib.request.urlopen('http://{}/', timeout=20).read())
+except urllib.error.HTTPError as error: print(error.code, error.read().decode())
+" 2>&1"""
+
+
 def test_commands_see_neither_the_daemons_secrets_nor_its_files(tmp_path: Path) -> None:
     async def story(running: Daemon) -> None:
         pid = running.process.pid
@@ -190,6 +197,9 @@ def test_settings_hide_the_code_and_refuse_a_user_they_cannot_have(monkeypatch: 
     assert Settings.from_environ({**environ, "NODUS_COMMAND_UID": "1234"}).user.uid is None
     with pytest.raises(SettingsError, match="NODUS_COMMAND_UID"):
         Settings.from_environ({**environ, "NODUS_COMMAND_UID": "1000"})
+    for wrong in ({"NODUS_EGRESS": "Ajar"}, {"NODUS_EGRESS": "AllowList", "NODUS_EGRESS_ALLOW": "a b"}):
+        with pytest.raises(SettingsError, match="are no policy"):
+            Settings.from_environ({**environ, **wrong})
 
 
 @as_root
@@ -221,6 +231,24 @@ class TestRootDaemon:
             assert "Seccomp:\t2" in read["content"]
 
         self.run(tmp_path, story)
+
+    @pytest.mark.req("NOD-458", "NOD-459", "NOD-460")
+    def test_what_a_policy_lets_out_goes_by_a_proxy_of_its_own(self, tmp_path: Path) -> None:
+        async def story(running: Daemon) -> None:
+            assert running.server.hello is not None
+            assert running.server.hello["isolation"]["guard"] == "seccomp", running.log()
+            shown = (await running.shell("env"))["output"]
+            assert "HTTPS_PROXY=http://127.0.0.1:3128\n" in shown
+            assert "NODUS_" not in shown
+            for place in ("other.test", "169.254.170.2"):
+                fetched = await running.shell(FETCH.format(place))
+                assert f"403 nodus egress: {place}:80 is closed" in fetched["output"], fetched
+            listed = (await running.shell(FETCH.format("files.test")))["output"]
+            assert listed.startswith("502 nodus egress: "), listed  # it is let out, and there is no such host
+            direct = await running.shell("exec 3<>/dev/tcp/169.254.170.2/80")
+            assert "Invalid argument" in direct["output"] or "unreachable" in direct["output"]
+
+        self.run(tmp_path, story, NODUS_EGRESS="AllowList", NODUS_EGRESS_ALLOW="files.test")
 
     @pytest.mark.req("NOD-457")
     def test_on_a_kernel_without_filters_it_says_that_nothing_guards(self, tmp_path: Path) -> None:

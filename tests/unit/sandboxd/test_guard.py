@@ -2,35 +2,34 @@
 
 import asyncio
 import logging
-import os
 import platform
 import signal
 import struct
 import subprocess
-from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxd import guard, selfguard
+from sandboxd import guard
 from sandboxd.execcore.host import ProcessHost
-from sandboxd.execcore.spec import CommandUser, ExecSpec, Outcome
-from sandboxd.seccomp.install import install
-from sandboxd.seccomp.rules import Refuse, RefuseValues, Rule, build, command_rules
-from sandboxd.seccomp.syscalls import Processor, this_processor
+from sandboxd.execcore.spec import CommandUser, Outcome
+from sandboxd.seccomp.rules import Refuse, RefuseValues, command_rules
+
+from tests.unit.sandboxd.guarded import (
+    PYTHON,
+    UNSAID,
+    as_root,
+    lay,
+    needs_python,
+    on_host,
+    processor,
+    run,
+    text,
+)
 
 pytestmark = pytest.mark.req("NOD-457")
 
-PYTHON = "/usr/bin/python3"
-NOBODY = CommandUser(65534, 65534)
-UNSAID: dict[str, Any] = {"isolated": True, "guard": None, "missing": []}
-
-as_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not os.access(PYTHON, os.X_OK),
-    reason="only root gives commands a user of their own; they need an interpreter that everybody can execute",
-)
-needs_python = pytest.mark.skipif(not os.access(PYTHON, os.X_OK), reason=f"needs {PYTHON}")
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86_64 has further tables of calls")
 
 
@@ -58,49 +57,14 @@ def i386(tmp_path: Path) -> Path:
     return program
 
 
-def processor() -> Processor:
-    found = this_processor()
-    assert found is not None
-    return found
-
-
-def on_host(story: Callable[[ProcessHost], Awaitable[Any]], user: CommandUser = NOBODY) -> Any:
-    """Runs a story on a host whose commands get no new privileges, as the daemon's do not."""
-
-    async def told() -> Any:
-        host = ProcessHost(user, adopts_orphans=False)
-        host.open()
-        try:
-            host.confine(selfguard.forbid_new_privileges)
-            return await story(host)
-        finally:
-            host.close()
-
-    return asyncio.run(told())
-
-
-def lay(host: ProcessHost, rules: Iterable[Rule], on: Processor | None = None) -> None:
-    program = build(on or processor(), rules)
-    host.confine(lambda: install(program))
-
-
-async def run(host: ProcessHost, *argv: str) -> Outcome:
-    spec = ExecSpec(argv=argv, cwd="/", env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, start_to_end_s=30)
-    return await host.run(host.start(spec))
-
-
 def guarded(*argv: str) -> Outcome:
     """One command behind the guard, which holds."""
 
     async def story(host: ProcessHost) -> Outcome:
-        assert await guard.enforcer(host, UNSAID, PYTHON) == "seccomp"
+        assert (await guard.enforcer(host, UNSAID, PYTHON)).by == "seccomp"
         return await run(host, *argv)
 
     return on_host(story)
-
-
-def text(outcome: Outcome) -> str:
-    return (outcome.captured.head + outcome.captured.tail).decode()
 
 
 @as_root
@@ -188,7 +152,7 @@ def test_a_second_table_of_calls_is_found() -> None:
 def test_a_guard_that_takes_too_much_does_not_count() -> None:
     async def story(host: ProcessHost) -> str | None:
         lay(host, [Refuse("socket")])
-        return await guard.enforcer(host, UNSAID, PYTHON)
+        return (await guard.enforcer(host, UNSAID, PYTHON)).by
 
     assert on_host(story) is None
 
@@ -200,7 +164,7 @@ def test_where_the_kernel_takes_no_filter_none_is_claimed(caplog: pytest.LogCapt
 
     async def story(host: ProcessHost) -> str | None:
         lay(host, [RefuseValues("prctl", 0, (22,), errno=22)], on=old_kernel)
-        return await guard.enforcer(host, UNSAID, PYTHON)
+        return (await guard.enforcer(host, UNSAID, PYTHON)).by
 
     with caplog.at_level(logging.ERROR):
         assert on_host(story) is None
@@ -210,7 +174,7 @@ def test_where_the_kernel_takes_no_filter_none_is_claimed(caplog: pytest.LogCapt
 @needs_python
 def test_commands_of_the_daemons_own_user_are_not_called_guarded(caplog: pytest.LogCaptureFixture) -> None:
     async def story(host: ProcessHost) -> str | None:
-        return await guard.enforcer(host, UNSAID, PYTHON)
+        return (await guard.enforcer(host, UNSAID, PYTHON)).by
 
     with caplog.at_level(logging.ERROR):
         assert on_host(story, CommandUser()) is None
@@ -220,7 +184,7 @@ def test_commands_of_the_daemons_own_user_are_not_called_guarded(caplog: pytest.
 @pytest.mark.parametrize("interpreter", ["/nowhere/python3", "/bin/true", "/bin/false"])
 def test_a_probe_that_says_nothing_is_no_proof(interpreter: str) -> None:
     async def story(host: ProcessHost) -> str | None:
-        return await guard.enforcer(host, UNSAID, interpreter)
+        return (await guard.enforcer(host, UNSAID, interpreter)).by
 
     assert on_host(story, CommandUser()) is None
 
@@ -232,7 +196,7 @@ def test_the_launchers_word_counts_and_its_sandboxes_keep_their_own_loopback(
     said: dict[str, Any], enforcer: str | None
 ) -> None:
     async def story(host: ProcessHost) -> str:
-        assert await guard.enforcer(host, said) == enforcer
+        assert (await guard.enforcer(host, said)).by == enforcer
         return text(await run(host, "/bin/grep", "Seccomp:", "/proc/self/status"))
 
     mine = Path("/proc/self/status").read_text().partition("Seccomp:")[2].split()[0]
@@ -255,15 +219,3 @@ def test_the_daemons_own_threads_are_not_guarded() -> None:
 
     server: Any = None
     on_host(told, CommandUser())
-
-
-@pytest.mark.req("NOD-458", "NOD-460")
-@pytest.mark.parametrize("egress", ["AllowList", "Open", "Ajar"])
-def test_the_guard_is_not_claimed_for_a_policy_that_it_cannot_keep(
-    caplog: pytest.LogCaptureFixture, egress: str
-) -> None:
-    async def story(host: ProcessHost) -> str | None:
-        return await guard.enforcer(host, UNSAID, PYTHON, egress)
-
-    assert on_host(story, CommandUser()) is None
-    assert f"no way to a proxy, which {egress} needs" in caplog.text

@@ -15,7 +15,9 @@ I386 = 0x40000003
 ARM = 0x40000028
 PROCESSORS = pytest.mark.parametrize("processor", [X86_64, AARCH64], ids=lambda p: p.name)
 BOTH = pytest.mark.parametrize(
-    "rules", [sandbox_rules(joins_user_namespace=False), command_rules()], ids=["sandbox", "command"]
+    "rules",
+    [sandbox_rules(joins_user_namespace=False), command_rules(), command_rules(asks=True)],
+    ids=["sandbox", "command", "command-with-proxy"],
 )
 
 
@@ -32,8 +34,8 @@ def decide(processor: Processor, call: str, *arguments: int, joins: bool = False
     return bpf.evaluate(program, processor.numbers[call], processor.audit_arch, arguments)
 
 
-def decide_for_command(processor: Processor, call: str, *arguments: int) -> int:
-    program = build(processor, command_rules())
+def decide_for_command(processor: Processor, call: str, *arguments: int, asks: bool = False) -> int:
+    program = build(processor, command_rules(asks=asks))
     return bpf.evaluate(program, processor.numbers[call], processor.audit_arch, arguments)
 
 
@@ -168,14 +170,38 @@ def test_calls_of_another_arch_end_the_process(processor: Processor, rules: list
         assert bpf.evaluate(program, 0, arch) == bpf.KILL_PROCESS
 
 
+@PROCESSORS
+@pytest.mark.parametrize("flags", [0, 0o4000, 0o2000000, 0o2004000])
+def test_where_there_is_a_proxy_streams_are_asked_for_and_nothing_else(
+    processor: Processor, flags: int
+) -> None:
+    def socket(family: int, kind: int, protocol: int = 0) -> int:
+        return decide_for_command(processor, "socket", family, kind | flags, protocol, asks=True)
+
+    assert [socket(2, 1), socket(2, 1, 6)] == [bpf.ASK] * 2
+    assert [socket(1, kind) for kind in (1, 2, 5)] == [bpf.ALLOW] * 3
+    others = [(2, 1, 262), (2, 1, 132), (2, 2, 0), (2, 3, 6), (10, 1, 0), (16, 3, 0), (17, 3, 0), (40, 1, 0)]
+    assert [socket(*each) for each in others] == [refused(errno.EAFNOSUPPORT)] * len(others)
+
+
+@PROCESSORS
+def test_where_there_is_a_proxy_nobody_chooses_a_route(processor: Processor) -> None:
+    def option(level: int, name: int) -> int:
+        return decide_for_command(processor, "setsockopt", 3, level, name, asks=True)
+
+    assert [option(0, name) for name in (4, 15, 19)] == [refused(errno.EPERM)] * 3
+    assert [option(0, 1), option(6, 4), option(1, 15), option(6, 1)] == [bpf.ALLOW] * 4
+
+
 def test_every_rule_names_a_call_that_some_processor_has() -> None:
     known = set(X86_64.numbers) | set(AARCH64.numbers)
-    assert {rule.call for rule in [*sandbox(joins=True), *command_rules()]} <= known
+    assert {rule.call for rule in [*sandbox(joins=True), *command_rules(asks=True)]} <= known
 
 
 @PROCESSORS
 def test_every_number_in_the_table_is_used(processor: Processor) -> None:
-    assert set(processor.numbers) <= {rule.call for rule in sandbox()}
+    laid_by = {"seccomp"}
+    assert set(processor.numbers) <= {rule.call for rule in [*sandbox(), *command_rules(asks=True)]} | laid_by
 
 
 @PROCESSORS

@@ -1,0 +1,243 @@
+"""Commands behind the egress guard whose policy lets something out: sockets that reach the proxy, and nothing else."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from egress_proxy.policy import Policy
+from sandboxd import guard
+from sandboxd.execcore.host import ProcessHost
+from sandboxd.execcore.spec import CommandUser
+from sandboxd.seccomp.install import install_asking
+from sandboxd.seccomp.rules import RefuseOptions, build, command_rules
+from sandboxd.seccomp.streams import StreamGiver, bound_stream
+
+from tests.integration.greeting_host import greeting_host
+from tests.unit.sandboxd.guarded import PYTHON, UNSAID, as_root, needs_python, on_host, processor, run, text
+
+pytestmark = pytest.mark.req("NOD-457", "NOD-458", "NOD-460")
+
+FETCH = """
+import sys, urllib.error, urllib.request
+proxy = urllib.request.ProxyHandler({{"http": "http://127.0.0.1:{port}"}})
+try:
+    print(urllib.request.build_opener(proxy).open("{url}", timeout=20).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+ERRNO = """
+import errno, socket
+def told(attempt):
+    try:
+        attempt()
+        print("done")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+@pytest.fixture(scope="module")
+def greeter() -> Iterator[int]:
+    with greeting_host() as port:
+        yield port
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that is free: several tests run at once, and each has a proxy."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def policy(greeter: int) -> Policy:
+    trusted = [f"{name}.test:80=127.0.0.1:{greeter}" for name in ("files", "other")]
+    return Policy.of("AllowList", ["files.test"], trusted)
+
+
+def behind(kept: Policy, port: int, story: Callable[[ProcessHost], Awaitable[Any]]) -> Any:
+    """Tells a story behind a guard that holds."""
+
+    async def told(host: ProcessHost) -> Any:
+        enforced = await guard.enforcer(host, UNSAID, PYTHON, kept, port)
+        try:
+            assert enforced.by == "seccomp"
+            return await story(host)
+        finally:
+            enforced.close()
+
+    return on_host(told)
+
+
+def python(kept: Policy, port: int, code: str) -> str:
+    async def story(host: ProcessHost) -> str:
+        return text(await run(host, PYTHON, "-c", code))
+
+    return behind(kept, port, story)
+
+
+@as_root
+def test_what_the_policy_names_is_reached_and_nothing_else(greeter: int, port: int) -> None:
+    async def story(host: ProcessHost) -> list[str]:
+        codes = [FETCH.format(port=port, url=f"http://{name}.test/") for name in ("files", "other")]
+        return [text(await run(host, PYTHON, "-c", code)) for code in codes]
+
+    allowed, refused = behind(policy(greeter), port, story)
+    assert allowed == "hello from files.test\n"
+    assert refused.startswith("403 nodus egress: other.test:80 is closed: the egress policy AllowList")
+
+
+@as_root
+def test_a_program_that_knows_no_proxy_reaches_nothing(greeter: int, port: int) -> None:
+    code = f"""{ERRNO}
+for address in ("169.254.170.2", "169.254.169.254", "10.0.0.2", "1.1.1.1"):
+    told(lambda: socket.create_connection((address, 80), timeout=5))
+for family, kind in ((socket.AF_INET6, 1), (socket.AF_INET, 2), (socket.AF_INET, 3), (socket.AF_NETLINK, 3)):
+    told(lambda: socket.socket(family, kind))
+"""
+    closed = {"EINVAL", "ENETUNREACH"}
+    lines = python(policy(greeter), port, code).split()
+    assert set(lines[:4]) <= closed
+    assert lines[4:] == ["EAFNOSUPPORT"] * 4
+
+
+@as_root
+def test_a_socket_cannot_be_led_elsewhere(greeter: int, port: int) -> None:
+    """Also not by one that was connected, disconnected, bound, or handed to another process."""
+    code = f"""{ERRNO}
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+stream = socket.create_connection(("127.0.0.1", {port}))
+print(libc.connect(stream.fileno(), bytes(16), 16))
+told(lambda: stream.bind(("0.0.0.0", 0)))
+told(lambda: stream.connect(("1.1.1.1", 80)))
+here, there = socket.socketpair()
+given = socket.socket()
+socket.send_fds(here, [b"x"], [given.fileno()])
+taken = socket.socket(fileno=socket.recv_fds(there, 1, 1)[1][0])
+told(lambda: taken.bind(("0.0.0.0", 0)))
+told(lambda: taken.connect(("1.1.1.1", 80)))
+told(lambda: socket.socket().setsockopt(socket.IPPROTO_IP, 4, bytes((131, 7, 4, 127, 0, 0, 1, 0))))
+stream = socket.socket()
+stream.listen()
+print(stream.getsockname()[0])
+"""
+    said = python(policy(greeter), port, code).split()
+    assert said == ["0", "EINVAL", "EINVAL", "EINVAL", "EINVAL", "EPERM", "127.0.0.1"]
+
+
+@as_root
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'",
+        "s = socket.socket(); assert s.getblocking(); assert not s.get_inheritable()",
+        "s = socket.socket(type=socket.SOCK_STREAM | socket.SOCK_NONBLOCK); assert not s.getblocking()",
+        "s = socket.socket(); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1); s.setsockopt(0, 1, 16)",
+    ],
+    ids=["unix", "flags", "non-blocking", "options"],
+)
+def test_sockets_are_what_programs_expect(greeter: int, port: int, code: str) -> None:
+    assert python(policy(greeter), port, f"import socket\n{code}\nprint('fine')") == "fine\n"
+
+
+@as_root
+def test_many_at_once_and_programs_that_die_meanwhile(greeter: int, port: int) -> None:
+    fetch = FETCH.format(port=port, url="http://files.test/")
+    hasty = "import os, signal, socket\nfor _ in range(8):\n  if os.fork() == 0:\n    while True: socket.socket()\n"
+    hasty += "import time; time.sleep(0.3); os.killpg(0, signal.SIGKILL)"
+
+    async def story(host: ProcessHost) -> list[str]:
+        outcomes = [run(host, PYTHON, "-c", hasty), *(run(host, PYTHON, "-c", fetch) for _ in range(6))]
+        return [text(outcome) for outcome in (await asyncio.gather(*outcomes))[1:]]
+
+    assert behind(policy(greeter), port, story) == ["hello from files.test\n"] * 6
+
+
+@as_root
+def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> None:
+    code = f"{ERRNO}\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\nkept = []\n"
+    code += "for _ in range(8): told(lambda: kept.append(socket.socket()))"
+    said = python(policy(greeter), port, code).split()
+    assert (said[0], said[-1]) == ("done", "EMFILE")
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("make", "rules", "way"),
+    [
+        (socket.socket, command_rules(asks=True), "open: sockets that are bound to nothing"),
+        (
+            bound_stream,
+            [rule for rule in command_rules(asks=True) if not isinstance(rule, RefuseOptions)],
+            "open: option 15 of IP",
+        ),
+    ],
+    ids=["not-bound", "options"],
+)
+def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: str) -> None:
+    async def story(host: ProcessHost) -> list[str]:
+        questions = host.confine(lambda: install_asking(build(processor(), rules)))
+        giver = StreamGiver(questions, make)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return await guard.probe(host, PYTHON, port)
+        finally:
+            giver.close()
+
+    assert way in on_host(story)
+
+
+@as_root
+def test_a_port_that_the_kernel_has_chosen_would_be_lost_and_is_found(port: int) -> None:
+    def loosely_bound() -> socket.socket:
+        made = socket.socket()
+        made.bind(("127.0.0.1", 0))
+        return made
+
+    async def story(host: ProcessHost) -> list[str]:
+        questions = host.confine(lambda: install_asking(build(processor(), command_rules(asks=True))))
+        giver = StreamGiver(questions, loosely_bound)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return await guard.probe(host, PYTHON, port)
+        finally:
+            giver.close()
+
+    assert "open: sockets that lose their address" in on_host(story)
+
+
+@as_root
+def test_where_somebody_has_the_proxys_port_no_guard_is_claimed(
+    greeter: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(host: ProcessHost) -> str | None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            return (await guard.enforcer(host, UNSAID, PYTHON, policy(greeter), other.getsockname()[1])).by
+
+    assert on_host(story) is None
+    assert "the egress guard does not hold: " in caplog.text
+
+
+@needs_python
+def test_commands_of_the_daemons_own_user_are_not_called_guarded(greeter: int, port: int) -> None:
+    async def story(host: ProcessHost) -> str | None:
+        return (await guard.enforcer(host, UNSAID, PYTHON, policy(greeter), port)).by
+
+    assert on_host(story, CommandUser()) is None
+
+
+@needs_python
+def test_when_the_daemon_gives_none_any_more_there_is_no_such_call(greeter: int, port: int) -> None:
+    code = f"{ERRNO}\ntold(socket.socket)"
+
+    async def story(host: ProcessHost) -> str:
+        enforced = await guard.enforcer(host, UNSAID, PYTHON, policy(greeter), port)
+        enforced.close()
+        return text(await run(host, PYTHON, "-c", code))
+
+    threads = threading.active_count()
+    assert on_host(story, CommandUser()) == "ENOSYS\n"
+    assert threading.active_count() == threads
