@@ -10,6 +10,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from nodus_core.aws.image_builds import named
 from nodus_core.bootstrap import core
+from nodus_core.kernel.errors import NodusError
 
 from functions.sweeper.env import Environment
 
@@ -26,12 +27,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     Of an event of CodeBuild one look at its build, and nothing else.
     """
     if event.get("source") == "aws.codebuild":
-        build = named(event["detail"])
-        if build is not None:
-            core(Environment).builds.look(build)
-        metrics.add_metric(name="BuildsHeard", unit=MetricUnit.Count, value=int(build is not None))
-        logger.info("looked", build=build)
-        return {"build": build}
+        return _build_ended(event["detail"])
     sweep = core(Environment).sweeper.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.add_metric(name="LinesKicked", unit=MetricUnit.Count, value=sweep.kicked)
     metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)
@@ -42,3 +38,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric(name="TaskLooksCutShort", unit=MetricUnit.Count, value=int(not sweep.tasks.finished))
     logger.info("swept", **asdict(sweep))
     return asdict(sweep)
+
+
+def _build_ended(detail: dict[str, Any]) -> dict[str, Any]:
+    """Looks at the build that an event is about. A look that fails is no error: the next sweep does the same."""
+    build = named(detail)
+    if build is not None:
+        try:
+            core(Environment).builds.look(build)
+        except NodusError as error:
+            logger.warning("build %s is looked at again by the next sweep: %s", build, error)
+    metrics.add_metric(name="BuildsHeard", unit=MetricUnit.Count, value=int(build is not None))
+    logger.info("looked", build=build)
+    return {"build": build}

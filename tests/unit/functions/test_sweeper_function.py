@@ -2,7 +2,7 @@
 
 import pytest
 from nodus_core.journal.image_builds import wanted
-from nodus_core.journal.keys import conversation_key, due_shard
+from nodus_core.journal.keys import conversation_key, due_shard, image_build_key
 from nodus_core.journal.store import Put, Transaction
 from nodus_core.kernel.image_builds import ImageBuild
 from nodus_core.kernel.objects import Object, ObjectKey
@@ -77,3 +77,10 @@ def test_the_end_of_a_build_is_looked_at_at_once_and_others_builds_are_not(deplo
     started = world.outside.image_build("uid-1")
     assert started is not None
     assert started.build is not None
+
+
+def test_a_look_at_a_build_that_fails_is_the_next_sweeps_and_no_error(deployed: Deployed) -> None:
+    key = image_build_key("uid-1")
+    broken = Put({"pk": key.pk, "sk": key.sk, "v": 1})
+    deployed.world.store.commit(Transaction("prepare", (broken,)), "prepare")
+    assert deployed.call(sweeper, build_ended("uid-1")) == {"build": "uid-1"}

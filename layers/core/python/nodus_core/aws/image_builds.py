@@ -5,6 +5,7 @@ write into repositories of images, and to read the catalogue's.
 """
 
 import json
+import logging
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from nodus_core.journal.builder import BuildOrder, BuildPhase, BuildReport
 from nodus_core.kernel.errors import RetryableError, TerminalError
 from nodus_core.kernel.ids import digest
 from nodus_core.sandboxes.recipes import dockerfile, packed
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 10 * 1024**3
 """Of an image: a task of Fargate's has 20 GiB of disk for the image and all that is written."""
@@ -160,8 +163,9 @@ class CodeBuildImages:
                 events = self._logs.get_log_events(
                     logGroupName=group, logStreamName=stream, limit=MOST_LINES, startFromHead=False
                 )["events"]
-        except (RetryableError, TerminalError) as error:
-            return f"(the log cannot be read: {error})"
+        except (RetryableError, TerminalError):
+            log.exception("the end of a build is told without its log")
+            return "(its log cannot be read)"
         return "".join(str(event["message"]) for event in events)
 
 

@@ -35,6 +35,11 @@ MOST_SAID = 4_000
 
 _AGAIN = "build it again with nodus sandbox build-image NAME"
 
+_REFUSED = (
+    "BuildRefused",
+    "The builder does not take the build. The operator of this deployment finds why in the log of the function sweeper; "
+    f"once that is mended, {_AGAIN}.",
+)
 _WORDS = {
     "failed": (
         BUILD_FAILED,
@@ -104,14 +109,9 @@ class BuildKeeping:
         except RetryableError as error:  # the row is due again in a minute: builders are often busy
             log.warning("build %s is asked for again: %s", build.id, error)
             return
-        except TerminalError as error:
-            self._settle(
-                build,
-                failed(
-                    "BuildRefused",
-                    f"The builder does not take the build; once that is mended {_AGAIN}. It says: {error}",
-                ),
-            )
+        except TerminalError:
+            log.exception("build %s is refused", build.id)
+            self._settle(build, failed(*_REFUSED))
             return
         try:
             journal.note(build, number, self.shelf.clock.now())
