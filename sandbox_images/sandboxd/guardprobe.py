@@ -1,8 +1,8 @@
 """Tries every way out of the egress guard that is known, as a command would.
 
 The daemon hands the source of this module to `python -I -S -c` and starts it as it starts a command; as words it
-gets the port of the proxy that commands are given sockets for, or 0, and the folders that no command may write to. It answers one line of JSON: the ways that are open, and what a
-command needs and cannot have. Each attempt is harmless where it succeeds.
+gets the port of the proxy that commands are given sockets for, or 0, and the folders that no command may write to.
+It answers one line of JSON: the ways that are open, and what a command needs and cannot have. Each attempt is harmless where it succeeds.
 """
 
 import ctypes
@@ -74,6 +74,8 @@ def ways_beyond_loopback():
         yield "sockets that are bound to nothing"
     if not fails(lambda stream: (disconnect(stream), stream.bind(ANYWHERE))):
         yield "sockets that lose their address"
+    if accepts():
+        yield "sockets that are accepted, which lose their address"
     for address in OUTSIDE:
         yield from (f"{address}, {way}" for way, prepare in preparations() if reaches(address, prepare))
 
@@ -95,6 +97,18 @@ def disconnect(stream):
     stream.connect((LOOPBACK, PROXY))
     if libc.connect(stream.fileno(), bytes(16), 16) != 0:  # AF_UNSPEC
         raise OSError(ctypes.get_errno(), "it cannot be disconnected")
+
+
+def accepts():
+    """Whether somebody can connect to a socket; on loopback that has happened when `connect` returns."""
+    with socket.socket() as listener, socket.socket() as stream:
+        listener.listen()
+        stream.settimeout(0.2)
+        try:
+            stream.connect(listener.getsockname())
+        except OSError:
+            return False
+    return True
 
 
 def fails(attempt):

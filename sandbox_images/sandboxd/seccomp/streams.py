@@ -2,18 +2,25 @@
 
 Each is bound to a port of 127.0.0.1 before a command has it. What is bound there stays so: it cannot be bound again,
 also not after it was disconnected, and the kernel sends nothing from that address through any other device.
+
+That holds for a socket that was bound by name, and not for one that was accepted from it: the kernel leaves that one
+its port only while it is connected. So nobody can connect to a given one: it drops what asks for that.
 """
 
 import contextlib
+import ctypes
 import errno
 import logging
 import os
 import secrets
 import select
 import socket
+import struct
 import threading
 from collections.abc import Callable
 
+from . import bpf
+from .bpf import Instruction
 from .notifications import Question, give, receive, refuse
 
 logger = logging.getLogger(__name__)
@@ -22,11 +29,25 @@ LOOPBACK = "127.0.0.1"
 _PORTS = range(10_000, 61_000)
 _TRIES = 64
 
+_SO_ATTACH_FILTER, _SO_LOCK_FILTER = 26, 44
+_FLAGS, _SYN, _ACK = 13, 0x02, 0x10  # of TCP's header, where a stream's filter begins to count
+_WHOLE = 0xFFFFFFFF
+_NOBODY_CONNECTS = bpf.encode(
+    [
+        bpf.load_byte(_FLAGS),
+        Instruction(bpf.AND, 0, 0, _SYN | _ACK),
+        Instruction(bpf.JUMP_EQUAL, 0, 1, _SYN),
+        bpf.give(0),
+        bpf.give(_WHOLE),
+    ]
+)
+"""Drops a segment that asks for a connection, and takes every other."""
+
 MakeStream = Callable[[], socket.socket]
 
 
 def bound_stream() -> socket.socket:
-    """A TCP socket that can reach nothing but loopback.
+    """A TCP socket that can reach nothing but loopback, and that nobody can connect to.
 
     Its port is named, not left to the kernel, which would take that one back when the socket is disconnected.
 
@@ -35,6 +56,7 @@ def bound_stream() -> socket.socket:
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        _close_to_others(made)
         for _ in range(_TRIES):
             with contextlib.suppress(OSError):
                 made.bind((LOOPBACK, secrets.choice(_PORTS)))
@@ -43,6 +65,16 @@ def bound_stream() -> socket.socket:
     except BaseException:
         made.close()
         raise
+
+
+def _close_to_others(stream: socket.socket) -> None:
+    """Lays the filter of segments on it, which then can be neither taken off nor replaced. Raises OSError."""
+    program = ctypes.create_string_buffer(_NOBODY_CONNECTS, len(_NOBODY_CONNECTS))
+    length = len(bpf.decode(_NOBODY_CONNECTS))
+    stream.setsockopt(
+        socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", length, ctypes.addressof(program))
+    )
+    stream.setsockopt(socket.SOL_SOCKET, _SO_LOCK_FILTER, 1)
 
 
 class StreamGiver:
