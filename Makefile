@@ -43,8 +43,8 @@ test: setup ## all tests but crash/deployed and bench; those that need a cloud g
 	@$(PY) -m localstack.tiers --limit $(QUICK_S) --dist load $(QUICK)
 	@$(PY) -m localstack.tiers --limit $(DEPLOYED_S) --dist loadfile $(DEPLOYED)
 
-crash: setup ## a campaign of random kills over a deployed local cloud; KILLS=2000 takes two hours, SEED=N repeats its dice
-	@$(PY) -m tests.crash.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+crash: setup ## a campaign of random kills over a deployed local cloud; KILLS=2000 takes one to two hours, SEED=N repeats its dice, PAUSE=S between kills
+	@$(PY) -m tests.crash.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED)) $(if $(PAUSE),--pause $(PAUSE))
 
 crash-tests: setup ## a kill at every commit point and of every process, each by itself
 	@$(PY) -m localstack.tiers --limit 3600 tests/crash
