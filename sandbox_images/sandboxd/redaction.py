@@ -9,7 +9,8 @@ nor on how long they are: a bundle of certificates has a thousand lines, and eac
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 SHORTEST = 8
 """Characters below which a value, or a line of one, is not looked for."""
@@ -82,26 +83,29 @@ class Redactor:
         """Where values begin and end, and where the first begins that may go on behind the end of the data."""
         cut = _CUT.search(data)
         edge = len(data) if cut is None else cut.start()
+        written = [found.start() for found in _NEXT.finditer(data)]
         spans, open_at = list[tuple[int, int]](), len(data)
-        for start in self._candidates(data, edge):
+        for start in self._candidates(data, edge, written):
+            if spans and start < spans[-1][1]:
+                continue  # it is taken away already
             values, is_open = self._begun(data, start, edge)
             ends = list[int]()
             for value in values:
-                ended, goes_on = _ends(data, start, edge, value)
+                ended, goes_on = _ends(data, start, edge, value, written)
                 ends += ended
                 is_open = is_open or goes_on
-            if ends and (not spans or start >= spans[-1][1]):
+            if ends:
                 spans.append((start, max(ends)))
             if is_open:
                 open_at = min(open_at, start)
         return spans, open_at
 
-    def _candidates(self, data: bytes, edge: int) -> list[int]:
+    def _candidates(self, data: bytes, edge: int, written: Sequence[int]) -> list[int]:
         """Where a value may begin: at its first bytes, just before one that is written otherwise, or at the end."""
         heads = self._by_head
         found = {at for at in range(len(data) - _HEAD + 1) if data[at : at + _HEAD] in heads}
-        for written in _NEXT.finditer(data):
-            found.update(range(max(written.start() - _HEAD + 1, 0), written.start() + 1))
+        for at in written:
+            found.update(range(max(at - _HEAD + 1, 0), at + 1))
         found.update(range(max(edge - _HEAD + 1, 0), len(data)))
         return sorted(found)
 
@@ -168,15 +172,19 @@ def _without(data: bytes, spans: Iterable[tuple[int, int]], until: int) -> tuple
     return b"".join((*shown, data[at:until])), until
 
 
-def _ends(data: bytes, start: int, edge: int, value: bytes) -> tuple[list[int], bool]:
-    """Where a value that begins at `start` ends, by each way to read it, and whether the data ends before it does."""
+def _ends(data: bytes, start: int, edge: int, value: bytes, written: Sequence[int]) -> tuple[list[int], bool]:
+    """Where a value that begins at `start` ends, by each way to read it, and whether the data ends before it does.
+
+    `written`: where something stands that may stand for another byte.
+    """
     ends, is_open = list[int](), False
     ways, seen = [(start, 0)], set[tuple[int, int]]()
     while ways:
         at, done = ways.pop()
-        written = _NEXT.search(data, at, at + len(value) - done + _HEAD)
-        plain = min((written.start() if written else len(data)) - at, max(edge - at, 0), len(value) - done)
-        if (at, done) in seen or data[at : at + plain] != value[done : done + plain]:
+        following = bisect_left(written, at)
+        until = written[following] if following < len(written) else len(data)
+        plain = min(until - at, max(edge - at, 0), len(value) - done)
+        if (at, done) in seen or not data.startswith(value[done : done + plain], at):
             continue
         seen.add((at, done))
         at, done = at + plain, done + plain

@@ -60,6 +60,15 @@ def test_a_bundle_of_a_thousand_lines_is_taken_out_however_it_is_cut() -> None:
     assert streamed(redactor, pieces) == b"".join(b"%d (secret)\n" % number for number in range(1000))
 
 
+@pytest.mark.req("FLD-14")
+@pytest.mark.parametrize("value", ["BEGINNING" + "xyz" * 30_000, "a" * 4_000 + "b"], ids=["long", "repeats"])
+def test_what_only_begins_like_a_value_again_and_again_is_shown(value: str) -> None:
+    """A long value is compared, and not walked through, at each of the places where it might begin."""
+    told = value[:9] * 25_000 + "."
+    assert Redactor([value]).text(told) == told
+    assert Redactor([value]).text(told + value) == told + "(secret)"
+
+
 def test_what_a_command_makes_of_a_value_is_not_known() -> None:
     encoded = base64.b64encode(VALUE.encode()).decode()
     assert Redactor([VALUE]).text(encoded) == encoded
