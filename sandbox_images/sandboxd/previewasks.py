@@ -1,4 +1,4 @@
-"""Asks of previews: requests to services that listen in the sandbox (docs/decisions/0030).
+"""Asks of previews: requests to services that listen in the sandbox (docs/decisions/0033).
 
 An answer that is too large for its row waits here for a moment: whoever has asked learns its size, and then where it
 may be sent.

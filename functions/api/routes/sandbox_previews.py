@@ -1,4 +1,4 @@
-"""Routes of previews: the address of a service in a sandbox, and the service at that address (decision 30)."""
+"""Routes of previews: the address of a service in a sandbox, and the service at that address (decision 33)."""
 
 from collections.abc import Mapping
 from typing import Any

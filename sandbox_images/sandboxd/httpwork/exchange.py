@@ -14,6 +14,9 @@ LOOPBACK = ("127.0.0.1", "::1")
 """Where services listen: many that are told `localhost` listen at the second one alone."""
 
 CHUNK_BYTES = 256 * 1024
+MOST_HEADER_BYTES = 32 * 1024
+"""Of an answer: the rest of what an ask may answer is for its body."""
+
 _NO_NETWORK = frozenset({errno.EAFNOSUPPORT, errno.EPERM, errno.EACCES, errno.ENOSYS})
 
 
@@ -44,8 +47,9 @@ def _answer(request: dict, body: bytes) -> dict:
             connection.putheader(name, value)
         connection.endheaders(body or None)
         with connection.getresponse() as response:
+            headers = _headers(response)
             size = _copied(response, request["fd"], request["most"])
-            return {"status": response.status, "headers": response.getheaders(), "size": size}
+            return {"status": response.status, "headers": headers, "size": size}
 
 
 def _connected(port: int) -> socket.socket:
@@ -59,6 +63,16 @@ def _connected(port: int) -> socket.socket:
     if trouble is not None and trouble.errno in _NO_NETWORK:
         raise RefusedError("no_network", f"commands of this sandbox have no network: {trouble.strerror}.")
     raise RefusedError("unreachable", f"nothing answers at port {port}: {trouble}.")
+
+
+def _headers(response: http.client.HTTPResponse) -> list[tuple[str, str]]:
+    """Its headers. Raises `RefusedError` where there are too many, or its status is that of no whole answer."""
+    headers = response.getheaders()
+    if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
+        raise RefusedError("long_headers", f"the answer has more than {MOST_HEADER_BYTES} bytes of headers.")
+    if not 200 <= response.status <= 599:
+        raise RefusedError("no_http", f"the answer has the status {response.status}.")
+    return headers
 
 
 def _copied(response: http.client.HTTPResponse, target: int, most: int) -> int:

@@ -25,8 +25,9 @@ SANDBOXED = "sandbox allow-downloads allow-forms allow-modals allow-popups allow
 class Served:
     """A Sandbox whose services answer with what `answers` says, and a visitor of theirs."""
 
-    def __init__(self, rate: Rate = UNHURRIED) -> None:
+    def __init__(self, rate: Rate = UNHURRIED, guard: str = "network") -> None:
         self.rest = Rest(rate=rate)
+        self.rest.world.sandboxes.guard = guard
         self.rest.post("sandboxes", manifest("Sandbox", "mine", {}))
         self.rest.world.pass_time(1)
         self.rest.world.sandboxes.answers = self.answer
@@ -397,6 +398,7 @@ def test_bodies_that_are_too_large_are_refused(served: Served) -> None:
         ("failed", "unreachable", 502),
         ("failed", "no_network", 502),
         ("lost", "no_http", 502),
+        ("lost", "long_headers", 502),
         ("lost", "timeout", 504),
         ("lost", "io", 503),
     ],
@@ -412,6 +414,15 @@ def test_a_service_that_gives_no_answer_is_named_by_sandbox_and_port(
     if code != 503:
         assert "port 8123 of Sandbox 'mine'" in refused.json["message"]
         assert "the daemon's word" not in refused.json["message"]
+
+
+def test_where_a_filter_is_the_guard_nobody_is_told_to_start_a_service() -> None:
+    served = Served(guard="seccomp")
+    path = served.address()
+    served.fails = {"state": "failed", "reason": "unreachable"}
+    refused = served.visit(path)
+    assert (refused.code, "start a service" in refused.json["message"]) == (502, False)
+    assert "a filter keeps commands" in refused.json["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Previews: a web service in a sandbox, seen at an address that is signed, and works for a while (NOD-417, decision 30).
+"""Previews: a web service in a sandbox, seen at an address with a token, for a while (NOD-417, decision 33).
 
 make ──► an address with a token ──► visit: an ask to the daemon, which asks the service ──► its answer
               │                         └── more than 128 KiB: by the store, either way
@@ -67,7 +67,8 @@ _TROUBLE: dict[str, tuple[Reason, str]] = {
     ),
     "no_network": (
         "BadGateway",
-        "nothing can listen at {where}: where a filter keeps its commands from the network, they have no loopback either",
+        "nothing can be reached at {where}: where a filter keeps commands to the egress policy, they have no loopback of "
+        "their own",
     ),
     "timeout": ("GatewayTimeout", "{where} has not answered to the end within {seconds} s"),
     "too_large": (
@@ -75,6 +76,7 @@ _TROUBLE: dict[str, tuple[Reason, str]] = {
         "{where} answers with more than {most} bytes, which is all that a preview passes; fetch a large file by nodus "
         "sandbox files get, or a part of it by Range",
     ),
+    "long_headers": ("BadGateway", "{where} answers with headers that are too long"),
     "no_http": ("BadGateway", "what answers at {where} speaks no HTTP, or has ended its answer too early"),
 }
 """What keeps an answer from coming, by the daemon's word for it. The text is ours: a daemon's word is the agent's."""
@@ -157,9 +159,7 @@ class SandboxPreviews:
         served, body = self._exchange(seen, self.machines.running(seen), visit, site)
         headers = to_visitor(((name, value) for name, value in served.headers), site)
         if is_long(headers):
-            raise Refusal(
-                "BadGateway", f"{_where(seen, preview.port)} answers with headers that are too long"
-            )
+            raise _trouble(seen, preview.port, "long_headers")
         return Page(served.status, headers, body)
 
     def _find(self, token: str) -> Preview:
@@ -197,7 +197,7 @@ class SandboxPreviews:
                 patience_s=_PATIENCE_S,
             )
             answer = self.asking.ask(seen.name, machine, question)
-            served = read_as(ServedPage, _answered(seen, site.port, answer))
+            served = read_as(ServedPage, _answered(seen, machine, site.port, answer))
             if served.content is not None:
                 return served, decoded(served.content)
             return served, self._fetched(seen, machine, store, served)
@@ -245,17 +245,21 @@ class SandboxPreviews:
         return f"{self.address}{PATH}/{token}"
 
 
-def _answered(seen: Seen, port: int, answer: Answer) -> Answer:
+def _answered(seen: Seen, machine: Sandbox, port: int, answer: Answer) -> Answer:
     """The answer, which holds one of the service. Raises `Refusal` where there is none."""
-    reason, text = _TROUBLE.get(str(answer.get("reason")), (None, ""))
-    if answer.get("state") == "exited" or reason is None:
+    word = str(answer.get("reason"))
+    if word == "unreachable" and machine.guard == "seccomp":
+        word = "no_network"  # the sockets that commands are given there take no connections
+    if answer.get("state") == "exited" or word not in _TROUBLE:
         return done(seen.name, answer)
-    message = text.format(where=_where(seen, port), seconds=LONGEST_S, most=MOST_BODY)
-    raise Refusal(reason, message, kind=SANDBOX, name=seen.name)
+    raise _trouble(seen, port, word)
 
 
-def _where(seen: Seen, port: int) -> str:
-    return f"port {port} of Sandbox {seen.name!r}"
+def _trouble(seen: Seen, port: int, word: str) -> Refusal:
+    reason, text = _TROUBLE[word]
+    where = f"port {port} of Sandbox {seen.name!r}"
+    message = text.format(where=where, seconds=LONGEST_S, most=MOST_BODY)
+    return Refusal(reason, message, kind=SANDBOX, name=seen.name)
 
 
 def _no_preview() -> Refusal:

@@ -1,4 +1,4 @@
-"""Which headers pass between a visitor of a preview and a service in a sandbox (decision 30).
+"""Which headers pass between a visitor of a preview and a service in a sandbox (decision 33).
 
 What the service says is of untrusted origin, and stands at the address of the API. So nothing of ours goes in, and
 out comes only what says something of this one answer, never of the origin that it seems to have.

@@ -59,6 +59,7 @@ class ScriptedSandboxes:
         self.rings: list[str] = []
         self.link: Link | None = None
         self.isolated = True
+        self.guard = "network"
 
     # --- SandboxTasks ---
 
@@ -134,7 +135,7 @@ class ScriptedSandboxes:
         if self.link is None:
             raise RuntimeError("connect the sandboxes to a link first")
         if not daemon.up:
-            greeting = Greeting(daemon.boot, digest(daemon.token), isolated=self.isolated, guard="network")
+            greeting = Greeting(daemon.boot, digest(daemon.token), isolated=self.isolated, guard=self.guard)
             daemon.secrets = dict(self.link.hello(daemon.sandbox, greeting, daemon.code))
             daemon.up = True
         sandbox = self.link.authorize(daemon.sandbox, daemon.token)
