@@ -72,6 +72,7 @@ def test_docker_hub_is_asked_where_it_answers() -> None:
         (Web(token=Answer(200, {}, b"[]")), "without credentials"),
         (Web(token=Answer(200, {}, b'{"token": "a\\nb"}')), "without credentials"),
         (Web(token=Answer(200, {}, b"<html>")), "without credentials"),
+        (Web(token=Answer(200, {}, b"[" * 200_000)), "without credentials"),
         (Web(token=Answer(200, {}, '{"token": "schl\u00fcssel"}'.encode())), "without credentials"),
         (
             Web(is_open=True, manifest=Answer(302, {"location": "http://169.254.169.254/"}, b"")),

@@ -66,7 +66,7 @@ class PublicRegistries:
         try:
             body = json.loads(answer.body) if answer.status == 200 else {}
             token = body.get("token") or body.get("access_token")
-        except (ValueError, AttributeError):
+        except (ValueError, RecursionError, AttributeError):
             token = None
         # It becomes a header: what no header can hold would be an error of ours.
         if not isinstance(token, str) or not (token.isascii() and token.isprintable()):
