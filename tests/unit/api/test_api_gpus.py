@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from nodus_core.conversations.launching import GPU_START_LIMIT_S, START_LIMIT_S
+from nodus_core.journal.ports import TaskReport
 from nodus_core.sandboxes.gpus import Gpus
 from nodus_core.testing.scripted_sandbox import RUNNING
 
@@ -116,6 +117,27 @@ def test_a_machine_that_must_be_started_first_is_waited_for(slow: Rest) -> None:
         daemon.deaf = False
     slow.world.pass_time(60)
     assert slow.get("sandboxes/s").json["status"]["phase"] == "Running"
+
+
+@pytest.mark.req("NOD-414")
+@pytest.mark.parametrize(
+    ("report", "most"),
+    [
+        (TaskReport("pending"), "0"),  # no machine came: its image was never pulled
+        (TaskReport("running"), "0.3"),  # its daemon never said hello, and its time is not told
+    ],
+    ids=["waits", "runs"],
+)
+def test_who_waits_for_a_machine_in_vain_pays_nothing(
+    slow: Rest, monkeypatch: pytest.MonkeyPatch, report: TaskReport, most: str
+) -> None:
+    sandbox(slow)
+    monkeypatch.setattr(slow.world.sandboxes, "state", lambda task: report)
+    slow.world.pass_time(GPU_START_LIMIT_S + 120)
+    status = slow.get("sandboxes/s").json["status"]
+    assert status["reason"] == "SandboxStartFailed"
+    cost = Decimal(status["costUSD"])
+    assert (cost <= Decimal(most), bool(cost)) == (True, most != "0")
 
 
 def test_a_machine_that_does_not_come_is_given_up_in_the_end(slow: Rest) -> None:

@@ -47,13 +47,27 @@ def has_gone(session: Session) -> bool:
 def record_gone(session: Session, sandbox: Sandbox, reason: str, times: Times | None = None) -> None:
     """Records the end of a sandbox that is as it was seen; one that has moved on is looked at again.
 
-    `times`: when its task began and ended, if that is known; else it has ended now.
+    `times`: when its task began and ended, if that is known; else it ends now.
     """
-    began, at = times or (None, session.ports.clock.now())
+    began, at = times or _until_now(session, sandbox)
     try:
         session.ports.journal.sandboxes.gone(sandbox.id, reason, at, began=began, only=(sandbox.state,))
     except ConditionFailed:
         log.info("sandbox %s is no longer %s", sandbox.id, sandbox.state)
+
+
+def _until_now(session: Session, sandbox: Sandbox) -> Times:
+    """The times of one whose task is about to be ended. One that still waits for its machine has cost nothing."""
+    now = session.ports.clock.now()
+    if sandbox.task is None:
+        return None, now
+    try:
+        report = session.ports.tasks.state(sandbox.task)
+    except NodusError as error:
+        log.warning("the task of sandbox %s could not be asked for its times: %s", sandbox.id, error)
+        return None, now
+    waits = report.phase == "pending" and report.began is None
+    return metering.counted(sandbox, now if waits else report.began, report.at, now)
 
 
 def end_task(session: Session, sandbox: Sandbox, reason: str) -> None:
