@@ -280,6 +280,8 @@ def test_a_hostile_page_has_no_word_on_the_origin_that_it_seems_to_have(served: 
         ["X-Frame-Options", "DENY"],
         ["X-Request-Id", "theirs"],
         ["X-Amz-Meta", "1"],
+        ["X-Accel-Redirect", "/private/"],
+        ["X-Sendfile", "/etc/passwd"],
         ["Transfer-Encoding", "chunked"],
         ["Connection", "keep-alive"],
         ["Content-Length", "5"],
