@@ -360,7 +360,8 @@ def test_a_setup_that_no_build_takes_and_a_base_that_was_built_are_refused_by_na
     rest.wait(6)
     above = rest.image("above", image="tools", setup="echo")
     assert (above["state"], above["reason"]) == ("Failed", "BaseNotBuildable")
-    assert rest.image("same", image="tools")["digest"] == rest.status()["digest"]
+    same = rest.image("same", image="tools")  # of which nobody knows when what it names is removed
+    assert (same["state"], same["reason"]) == ("Failed", "BaseNotBuildable")
     unpullable = rest.image("none", image="public.ecr.aws/nobody/nothing:1", setup="echo")
     assert unpullable["reason"] == "ImageUnpullable"
     rest.wait(3)

@@ -48,8 +48,9 @@ _TOO_LONG = (
 )
 _NO_BASE = (
     "BaseNotBuildable",
-    "spec.image names an EnvironmentImage that was built, and a build may not read what others have built: name the "
-    "image that one starts from, and put both setups into this one.",
+    "spec.image names an EnvironmentImage that was built, and what was built for it is its own: no build may read it, and "
+    "it goes with it. Name that one where it is used; for another setup beside its own name the image that it starts from "
+    "here, and put both setups into this one.",
 )
 
 
@@ -139,10 +140,10 @@ class EnvironmentImages(Definitions):
         except Refusal as refusal:
             message = "; ".join(cause.message for cause in refusal.causes) or refusal.message
             return failed(UNPULLABLE, message)
-        if not setup:
-            return {"state": COMPLETED, "digest": pinned.digest, "reference": pinned.pull}
         if str(pinned.pull).startswith(f"{sources.builds}/"):
             return failed(*_NO_BASE)
+        if not setup:
+            return {"state": COMPLETED, "digest": pinned.digest, "reference": pinned.pull}
         return {"state": BUILDING, "base": pinned.pull}
 
 
