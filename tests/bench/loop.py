@@ -30,6 +30,7 @@ from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import FakeClock
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import ScriptedModels, says
+from nodus_core.testing.scripted_repositories import ScriptedRepositories
 from nodus_core.testing.scripted_sandbox import ScriptedSandboxes, exited
 
 STEPS_A_ROUND = 2
@@ -158,6 +159,7 @@ class Loop:
             journal=self._journal,
             payloads=self._payloads,
             archives=sandboxes.archives,
+            repositories=ScriptedRepositories(),
             models=models,
             tasks=sandboxes,
             bell=sandboxes,
