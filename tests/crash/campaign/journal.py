@@ -26,7 +26,7 @@ class CloudJournal:
         known = self._cloud.cloud
         reached = known.endpoint, known.access_key_id
         if reached != self._reached:
-            resource = boto3.resource("dynamodb", **known.client_arguments())
+            resource: Any = boto3.resource("dynamodb", **known.client_arguments())
             self._reached, self._made = reached, resource.Table(known.output("TableName"))
         return self._made
 
