@@ -169,13 +169,20 @@ def test_a_build_that_vanishes_is_lost_after_a_while_and_not_at_once(rest: Deplo
     assert rest.status()["reason"] == "BuildLost"
 
 
-def test_an_image_that_is_not_where_its_build_put_it_is_failed(rest: Deployed) -> None:
+def test_an_image_that_is_not_where_its_build_put_it_is_failed(
+    rest: Deployed, caplog: pytest.LogCaptureFixture
+) -> None:
     rest.image(setup=SETUP)
     rest.wait(1)
     (build,) = rest.builder.builds.values()
     rest.builder.removed.append(build.order.repository)
     rest.wait(6)
     assert rest.status()["reason"] == "BuildLost"
+    said = (
+        f"repository {build.order.repository} has no image"  # the account's own words, for its operator alone
+    )
+    assert said not in rest.status()["message"]
+    assert said in caplog.text
 
 
 def test_a_builder_that_is_busy_is_asked_again_and_one_that_refuses_is_not(

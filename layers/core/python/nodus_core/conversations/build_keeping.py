@@ -141,8 +141,9 @@ class BuildKeeping:
     def _made(self, builder: ImageBuilder, build: ImageBuild, number: str) -> dict[str, Any]:
         try:
             reference = builder.made(repository_of(build.object, build.uid), number)
-        except TerminalError as error:
-            return failed(BUILD_LOST, f"The build has ended and its image is not there: {_AGAIN} ({error}).")
+        except TerminalError:
+            log.exception("the image of build %s cannot be found", build.id)
+            return failed(BUILD_LOST, f"The build has ended and its image is not there: {_AGAIN}.")
         return {"state": COMPLETED, "digest": reference.partition("@")[2], "reference": reference}
 
     def _settle(self, build: ImageBuild, found: dict[str, Any]) -> None:
