@@ -1,6 +1,7 @@
 """The commands' way to the egress proxy where no launcher has made them one: both stand in the daemon's process."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import sys
@@ -49,7 +50,8 @@ class WayOut:
     def close(self) -> None:
         """Ends both; connections end with it."""
         self._streams.close()
-        self._loop.call_soon_threadsafe(self._ended.set)
+        with contextlib.suppress(RuntimeError):  # the proxy has ended by itself, and its loop with it
+            self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
 
     def _run(self) -> None:

@@ -1,20 +1,24 @@
 """Commands behind the egress guard whose policy lets something out: sockets that reach the proxy, and nothing else."""
 
 import asyncio
+import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from egress_proxy.policy import Policy
+from egress_proxy.proxy import Proxy
 from sandboxd import guard
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
 from sandboxd.seccomp.rules import RefuseOptions, build, command_rules
 from sandboxd.seccomp.streams import StreamGiver, bound_stream
+from sandboxd.wayout import WayOut
 
 from tests.integration.greeting_host import greeting_host
 from tests.unit.sandboxd.guarded import PYTHON, UNSAID, as_root, needs_python, on_host, processor, run, text
@@ -265,3 +269,20 @@ def test_when_the_daemon_gives_none_any_more_there_is_no_such_call(greeter: int,
     threads = threading.active_count()
     assert on_host(story, CommandUser()) == "ENOSYS\n"
     assert threading.active_count() == threads
+
+
+def test_a_proxy_that_has_ended_by_itself_keeps_no_daemon_from_its_end(
+    greeter: int, port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(proxy: Proxy, listener: socket.socket) -> None:
+        listener.close()
+        raise OSError("no memory")
+
+    monkeypatch.setattr(Proxy, "serve", broken)
+    nobody_asks, asking = os.pipe()
+    way_out = WayOut(policy(greeter), nobody_asks, port)
+    while "egress-proxy" in {thread.name for thread in threading.enumerate()}:
+        time.sleep(0.01)
+    way_out.close()
+    os.close(asking)
+    assert "nothing leaves the sandbox any more" in caplog.text
