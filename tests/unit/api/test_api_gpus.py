@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from nodus_core.billing.compute import BOOTING, SHORT
 from nodus_core.conversations.launching import GPU_START_LIMIT_S, START_LIMIT_S
 from nodus_core.journal.ports import TaskReport
 from nodus_core.sandboxes.gpus import Gpus
@@ -146,3 +147,24 @@ def test_a_machine_that_does_not_come_is_given_up_in_the_end(slow: Rest) -> None
     status = slow.get("sandboxes/s").json["status"]
     assert (status["phase"], status["reason"]) == ("Paused", "SandboxStartFailed")
     assert not any(daemon.alive for daemon in slow.world.sandboxes.daemons.values())
+
+
+@pytest.mark.req("NOD-134", "NOD-144")
+@pytest.mark.parametrize("limit", ["0.2", "0.3"])
+def test_a_budget_pays_ahead_for_the_time_that_a_machine_takes_to_come(slow: Rest, limit: str) -> None:
+    """A quarter of an hour costs 0.25 USD: who cannot pay that is not started, and nobody pays beyond the limit."""
+    slow.post("budgets", manifest("Budget", "all", {"limitUSD": limit}))
+    assert sandbox(slow).code == 201
+    slow.world.pass_time(14 * 60)
+    for daemon in slow.world.sandboxes.daemons.values():
+        daemon.deaf = False
+    slow.world.pass_time(1200)
+    shown, spent = slow.get("sandboxes/s").json["status"], slow.get("budgets/all").json["status"]["spentUSD"]
+    assert (shown["phase"], shown["reason"]) == ("Paused", "BudgetBlocked")
+    assert (Decimal(spent) > 0) == (limit == "0.3")
+    assert Decimal(spent) <= Decimal(limit)
+
+
+def test_the_first_period_is_longer_than_a_machine_may_take_to_come() -> None:
+    assert BOOTING.total_seconds() > GPU_START_LIMIT_S
+    assert SHORT.total_seconds() > START_LIMIT_S

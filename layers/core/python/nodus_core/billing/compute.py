@@ -27,6 +27,9 @@ LONG = timedelta(minutes=15)
 SHORT = timedelta(minutes=6)
 """A paid period when money is not: longer than a sandbox may take to come up, so that it is never stopped before."""
 
+BOOTING = timedelta(minutes=16)
+"""The least first period of a sandbox whose machine may have to be started first, for the same reason."""
+
 _UNITS_PER_VCPU = 1024
 _MIB_PER_GB = 1024
 
@@ -44,10 +47,12 @@ def hourly(cpu: int, memory: int) -> Decimal:
     return cpu * VCPU_HOUR / _UNITS_PER_VCPU + memory * GB_HOUR / _MIB_PER_GB
 
 
-def opened(sandbox: Sandbox, rate: Decimal, earlier: Decimal, payers: Sequence[Account]) -> Meter | Lacking:
-    """The meter of a sandbox that is asked for now, with its first period."""
+def opened(
+    sandbox: Sandbox, rate: Decimal, earlier: Decimal, payers: Sequence[Account], least: timedelta = SHORT
+) -> Meter | Lacking:
+    """The meter of a sandbox that is asked for now, with its first period, which lasts as long as `least` or longer."""
     meter = Meter(rate, sandbox.created_at, earlier=earlier)
-    return _paid(sandbox, meter, payers, sandbox.created_at, {})
+    return _paid(sandbox, meter, payers, sandbox.created_at, {}, least=least)
 
 
 def extended(sandbox: Sandbox, meter: Meter, payers: Sequence[Account], now: datetime) -> Meter | Lacking:
@@ -73,12 +78,19 @@ def closed(sandbox: Sandbox, meter: Meter, now: datetime) -> Meter:
 
 
 def _paid(
-    sandbox: Sandbox, meter: Meter, payers: Sequence[Account], now: datetime, back: dict[str, Decimal]
+    sandbox: Sandbox,
+    meter: Meter,
+    payers: Sequence[Account],
+    now: datetime,
+    back: dict[str, Decimal],
+    *,
+    least: timedelta = SHORT,
 ) -> Meter | Lacking:
     """The meter with its next period; `back` is what accounts get back of what they hold now."""
-    long, short = (held_until(sandbox, meter, now + period) for period in (LONG, SHORT))
-    plenty = all(account.available >= long * PLENTY for account in payers)
-    need, until = (long, now + LONG) if plenty else (short, now + SHORT)
+    long, short = (now + max(period, least) for period in (LONG, SHORT))
+    much, little = (held_until(sandbox, meter, until) for until in (long, short))
+    plenty = all(account.available >= much * PLENTY for account in payers)
+    need, until = (much, long) if plenty else (little, short)
     for account in payers:
         if account.available + back.get(account.id, ZERO) < need:
             return Lacking(account, need)

@@ -33,7 +33,8 @@ def opened(session: Session, sandbox: Sandbox) -> tuple[Sandbox, tuple[Operation
         give_back(session)
     payers, machine = _budgets(session), session.machine
     rate = Decimal(machine.hourly_usd) if machine.hourly_usd else compute.hourly(machine.cpu, machine.memory)
-    meter = compute.opened(sandbox, rate, session.conversation.compute, payers)
+    least = compute.BOOTING if machine.gpus else compute.SHORT
+    meter = compute.opened(sandbox, rate, session.conversation.compute, payers, least)
     if isinstance(meter, Lacking):
         return meter
     before = replace(meter, payers=())
