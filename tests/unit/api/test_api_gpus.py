@@ -168,3 +168,16 @@ def test_a_budget_pays_ahead_for_the_time_that_a_machine_takes_to_come(slow: Res
 def test_the_first_period_is_longer_than_a_machine_may_take_to_come() -> None:
     assert BOOTING.total_seconds() > GPU_START_LIMIT_S
     assert SHORT.total_seconds() > START_LIMIT_S
+
+
+@pytest.mark.req("NOD-399")
+def test_a_machine_that_took_longer_to_come_than_it_may_be_idle_is_not_stopped_at_once(slow: Rest) -> None:
+    sandbox(slow, idleTimeout="5m")
+    slow.world.pass_time(8 * 60)
+    for daemon in slow.world.sandboxes.daemons.values():
+        daemon.deaf = False
+    slow.world.pass_time(4 * 60)
+    assert slow.get("sandboxes/s").json["status"]["phase"] == "Running"
+    slow.world.pass_time(4 * 60)
+    status = slow.get("sandboxes/s").json["status"]
+    assert (status["phase"], status["reason"]) == ("Paused", "Idle")

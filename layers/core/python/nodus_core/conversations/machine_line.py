@@ -55,7 +55,9 @@ def keep(session: Session) -> Directive | None:
     if any(command.state is CommandState.PENDING for command in opened):
         _ring(session, sandbox)
     if idle_at is not None and now >= idle_at:
-        if all(command.kind == TERMINAL for command in opened):  # what is typed into one is noted when it is
+        has_come_just_now = session.object.status.get("phase") != machine_status.RUNNING
+        # What is typed into a terminal is noted when it is.
+        if not has_come_just_now and all(command.kind == TERMINAL for command in opened):
             return stand_still(session, machines.IDLE)
         session.ports.journal.machines.works(sandbox.id, now)
         idle_at = now + timedelta(seconds=session.machine.idle_s or 0)
