@@ -181,3 +181,15 @@ def test_a_machine_that_took_longer_to_come_than_it_may_be_idle_is_not_stopped_a
     slow.world.pass_time(4 * 60)
     status = slow.get("sandboxes/s").json["status"]
     assert (status["phase"], status["reason"]) == ("Paused", "Idle")
+
+
+@pytest.mark.req("NOD-402")
+def test_who_waits_for_a_machine_waits_no_longer_than_it_may_cost(slow: Rest) -> None:
+    sandbox(slow, maxCostUSD="0.10")
+    slow.world.pass_time(5 * 60)
+    assert slow.get("sandboxes/s").json["status"]["phase"] == "Pending"
+    slow.world.pass_time(2 * 60)
+    status = slow.get("sandboxes/s").json["status"]
+    assert (status["phase"], status["reason"]) == ("Paused", "MaxCostReached")
+    assert Decimal(status["costUSD"]) <= Decimal("0.12")
+    assert not any(daemon.alive for daemon in slow.world.sandboxes.daemons.values())

@@ -34,6 +34,8 @@ def launch(session: Session) -> Directive | None:
         session.sandbox = sandbox
     if session.sandbox is None:
         raise CorruptRow(f"conversation {head.id}: its sandbox {head.sandbox} has no row")
+    if _is_spent(session, session.sandbox, session.ports.clock.now()):
+        return stand_still(session, machines.COST_REACHED)
     found = launching.come_up(session, session.sandbox)
     if isinstance(found, Sandbox) and found.state is SandboxState.RUNNING and found.restore is not None:
         found = restoring.restore(session, found)
