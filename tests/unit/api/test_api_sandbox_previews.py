@@ -210,10 +210,12 @@ def test_visits_are_no_work(served: Served) -> None:
     assert served.rest.store.rows()[key].get("worked_at") == before
 
 
-def test_too_many_visits_are_refused_and_cost_the_key_nothing() -> None:
-    served = Served(Rate(1, 5))
+@pytest.mark.parametrize(("rate", "most"), [(Rate(1, 5), 10), (UNHURRIED, 600)])
+def test_too_many_visits_are_refused_and_cost_the_key_nothing(rate: Rate, most: int) -> None:
+    """Also where the key may do more: whoever has the address has no key."""
+    served = Served(rate)
     path = served.address()
-    refused = [served.visit(path) for _ in range(20)][-1]
+    refused = [served.visit(path) for _ in range(most)][-1]
     assert (refused.code, refused.json["reason"]) == (429, "TooManyRequests")
     assert served.rest.get("sandboxes/mine").code == 200
 

@@ -126,16 +126,18 @@ class Door:
             raise Refusal("NotFound", "there is no such project", kind="Project", name=project[:63])
         return Place(key.org, project, key.name, grant, key.token_hash)
 
-    def enter_again(self, token_hash: str, project: str, permission: str, use: str) -> Place | None:
+    def enter_again(
+        self, token_hash: str, project: str, permission: str, use: str, most: Rate
+    ) -> Place | None:
         """The place of a key that has given somebody something to use, such as a preview; None: it works no more.
 
-        `use` names what was given, which has a rate of its own: as much as the key's. Raises `Refusal`
-        `TooManyRequests`, and what `enter` does.
+        `use` names what was given, which has a rate of its own: as much as the key's, and no more than `most`. Raises
+        `Refusal` `TooManyRequests`, and what `enter` does.
         """
         key = self._keys.get(token_hash)
         if key is None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
             return None
-        self._limits.spend(use, self._rate_of(key), whose="requests by this address")
+        self._limits.spend(use, self._rate_of(key).at_most(most), whose="requests by this address")
         return self.enter(key, project, permission)
 
     def enter_organization(self, key: AccessKey, permission: str) -> Place:

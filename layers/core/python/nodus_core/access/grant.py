@@ -16,6 +16,10 @@ class Rate:
     per_second: int
     burst: int
 
+    def at_most(self, other: "Rate") -> "Rate":
+        """What both of them let through."""
+        return Rate(min(self.per_second, other.per_second), min(self.burst, other.burst))
+
 
 DEFAULT_RATE = Rate(per_second=100, burst=200)
 """Of a key that says nothing, where the deployment says nothing either."""

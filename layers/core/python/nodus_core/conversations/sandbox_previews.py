@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodus_core.access.door import Door, Place
+from nodus_core.access.grant import Rate
 from nodus_core.access.permissions import SANDBOXES_WRITE
 from nodus_core.conversations.asking import Answer, Asking, Question
 from nodus_core.conversations.machines_seen import MachinesSeen, Seen
@@ -54,9 +55,13 @@ LONGEST_S = 15
 MOST_AT_ONCE = PLACES // 2
 """Visits of a sandbox that wait for their answers: a page that asks for everything leaves room for other asks."""
 
+MOST_A_SECOND, MOST_IN_A_BURST = 30, 200
+"""Visits of an address, where its key may do more: each is paid by the deployment, and holds a function while it waits."""
+
 _WAIT_S, _PATIENCE_S, _BODY_WAIT_S, _BODY_PATIENCE_S = 17, 3, 5, 1
 """Together less than the 30 s after which API Gateway ends a call."""
 
+_MOST = Rate(MOST_A_SECOND, MOST_IN_A_BURST)
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -170,7 +175,8 @@ class SandboxPreviews:
 
     def _seen(self, preview: Preview) -> Seen:
         """The sandbox, as long as the key that has made the preview may change it."""
-        place = self.door.enter_again(preview.key, preview.project, SANDBOXES_WRITE, f"view#{preview.hash}")
+        use = f"view#{preview.hash}"
+        place = self.door.enter_again(preview.key, preview.project, SANDBOXES_WRITE, use, _MOST)
         seen = None if place is None else self.machines.to_change(place, preview.sandbox)
         if seen is None or seen.owner.uid != preview.owner:
             raise _no_preview()
