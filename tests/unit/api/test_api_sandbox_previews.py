@@ -420,13 +420,10 @@ def test_a_service_that_gives_no_answer_is_named_by_sandbox_and_port(
         assert "the daemon's word" not in refused.json["message"]
 
 
-def test_where_a_filter_is_the_guard_nobody_is_told_to_start_a_service() -> None:
-    served = Served(guard="seccomp")
-    path = served.address()
-    served.fails = {"state": "failed", "reason": "unreachable"}
-    refused = served.visit(path)
-    assert (refused.code, "start a service" in refused.json["message"]) == (502, False)
-    assert "a filter keeps commands" in refused.json["message"]
+def test_where_a_filter_is_the_guard_no_address_is_given_since_nothing_can_listen() -> None:
+    refused = Served(guard="seccomp").make()
+    assert (refused.code, refused.json["reason"]) == (422, "NotAvailable")
+    assert "they cannot listen" in refused.json["message"]
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,7 @@ _TROUBLE: dict[str, tuple[Reason, str]] = {
     ),
     "no_network": (
         "BadGateway",
-        "nothing can be reached at {where}: where a filter keeps commands to the egress policy, they have no loopback of "
-        "their own",
+        "nothing can be reached at {where}: what keeps its commands from the network keeps them from loopback, too",
     ),
     "timeout": ("GatewayTimeout", "{where} has not answered to the end within {seconds} s"),
     "too_large": (
@@ -85,6 +84,11 @@ _TROUBLE: dict[str, tuple[Reason, str]] = {
     "no_http": ("BadGateway", "what answers at {where} speaks no HTTP, or has ended its answer too early"),
 }
 """What keeps an answer from coming, by the daemon's word for it. The text is ours: a daemon's word is the agent's."""
+
+_NOTHING_LISTENS = (
+    "nothing in Sandbox {!r} can be shown: where a filter keeps commands to the egress policy (its condition "
+    "EgressEnforced says Guard) they cannot listen, not even on loopback; that is so on AWS until now"
+)
 
 Shown = dict[str, Any]
 
@@ -127,9 +131,14 @@ class SandboxPreviews:
     entropy: Callable[[int], str] = field(default=secrets.token_urlsafe, repr=False)
 
     def make(self, place: Place, name: str, asked: SandboxPreview) -> Shown:
-        """An address of a port of a running sandbox. Raises what `to_change` and `running` of `MachinesSeen` do."""
+        """An address of a port of a running sandbox.
+
+        Raises `Refusal`: `NotAvailable` where its commands cannot listen, and what `to_change` and `running` of
+        `MachinesSeen` do.
+        """
         seen = self.machines.to_change(place, name)
-        self.machines.running(seen)
+        if self.machines.running(seen).guard == "seccomp":
+            raise Refusal("NotAvailable", _NOTHING_LISTENS.format(seen.name), kind=SANDBOX, name=seen.name)
         ends, key_ends = self.shelf.clock.now() + asked.lives, place.grant.expires_at
         if key_ends is not None:
             ends = min(ends, key_ends)
@@ -203,7 +212,7 @@ class SandboxPreviews:
                 patience_s=_PATIENCE_S,
             )
             answer = self.asking.ask(seen.name, machine, question)
-            served = read_as(ServedPage, _answered(seen, machine, site.port, answer))
+            served = read_as(ServedPage, _answered(seen, site.port, answer))
             if served.content is not None:
                 return served, decoded(served.content)
             return served, self._fetched(seen, machine, store, served)
@@ -251,11 +260,9 @@ class SandboxPreviews:
         return f"{self.address}{PATH}/{token}"
 
 
-def _answered(seen: Seen, machine: Sandbox, port: int, answer: Answer) -> Answer:
+def _answered(seen: Seen, port: int, answer: Answer) -> Answer:
     """The answer, which holds one of the service. Raises `Refusal` where there is none."""
     word = str(answer.get("reason"))
-    if word == "unreachable" and machine.guard == "seccomp":
-        word = "no_network"  # the sockets that commands are given there take no connections
     if answer.get("state") == "exited" or word not in _TROUBLE:
         return done(seen.name, answer)
     raise _trouble(seen, port, word)
