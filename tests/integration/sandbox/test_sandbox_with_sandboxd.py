@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -178,5 +179,35 @@ def test_its_own_guard_closes_every_network_and_leaves_the_rest(real_driver: Dri
             assert result["exitCode"] == 0, (name, result)
         wrote = await link.run("w", "write_file", {"path": "a.txt", "content": "x"})
         assert wrote["state"] == "exited", wrote
+
+    play(real_driver, scenario, own_guard=True)
+
+
+VISIT = {"port": 8000, "method": "GET", "headers": ["Host", "127.0.0.1:8000", "Connection", "close"]}
+
+
+@pytest.mark.req("NOD-417")
+def test_a_service_of_a_command_is_asked_as_a_command_would_ask_it(real_driver: Driver) -> None:
+    async def scenario(link: LinkServer, guest: Guest) -> None:
+        nothing = await link.ask(1, "http", {**VISIT, "target": "/"})
+        assert (nothing["state"], nothing["reason"]) == ("failed", "unreachable")
+        serve = "echo '<h1>hello</h1>' > page.html; nohup python3 -m http.server 8000 > log 2>&1 &"
+        waits = "until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.1; done"
+        started = await link.run("c1", "exec", {"command": f"{serve} {waits}"})
+        assert started["exitCode"] == 0, started
+        page = await link.ask(2, "http", {**VISIT, "target": "/page.html"})
+        assert (page["state"], page["status"]) == ("exited", 200), page
+        assert base64.b64decode(page["content"]) == b"<h1>hello</h1>\n"
+        missing = await link.ask(3, "http", {**VISIT, "target": "/none"})
+        assert missing["status"] == 404
+
+    play(real_driver, scenario)
+
+
+@pytest.mark.req("NOD-417")
+def test_where_its_own_guard_keeps_commands_from_the_network_nothing_can_be_seen(real_driver: Driver) -> None:
+    async def scenario(link: LinkServer, guest: Guest) -> None:
+        got = await link.ask(1, "http", {**VISIT, "target": "/"})
+        assert (got["state"], got["reason"]) == ("failed", "no_network"), got
 
     play(real_driver, scenario, own_guard=True)

@@ -103,6 +103,14 @@ class LinkServer:
         await self.submit(command_id, kind, request)
         return await self.result(command_id)
 
+    async def ask(self, number: int, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to an ask; `number` is its own."""
+        name = f"ask-00-{number:032x}"
+        self.asks[name] = {"kind": kind, "request": request}
+        await self.ring()
+        await self.until(lambda: name in self.answers)
+        return self.answers[name]
+
     async def until(self, condition: Any) -> None:
         async with self.changed:
             await self.changed.wait_for(condition)
