@@ -38,6 +38,8 @@
         │   └── NotAvailableError     422 NotAvailable
         ├── TooManyRequestsError      429 TooManyRequests
         ├── ServerError               500 InternalError
+        │   ├── BadGatewayError       502 BadGateway
+        │   └── GatewayTimeoutError   504 GatewayTimeout
         └── ServiceUnavailableError   503 ServiceUnavailable
 
 The class of an ``ApiError`` follows from the ``reason`` of the server's ``Status`` (NODQ-01); a reason that
@@ -352,6 +354,18 @@ class ServerError(ApiError):
     """The server failed."""
 
     default_reason = "InternalError"
+
+
+class BadGatewayError(ServerError):
+    """At the address of a preview: the service in the sandbox gives no answer that can be passed."""
+
+    default_reason = "BadGateway"
+
+
+class GatewayTimeoutError(ServerError):
+    """At the address of a preview: the service in the sandbox has not answered in time."""
+
+    default_reason = "GatewayTimeout"
 
 
 class ServiceUnavailableError(ApiError):
