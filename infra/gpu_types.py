@@ -21,7 +21,8 @@ class GpuType:
     usd: Decimal
 
 
-# Prices as lists of November 2026 have them, not compared with AWS's own page; another region's is the setting gpuPrice.
+# The price of g5.xlarge was compared with a list of June 2026, the others with none: what counts is on AWS's own page, and
+# the setting gpuPrice takes it, or another region's.
 # An eighth of the memory is left to the machine.
 GPU_TYPES = {
     "g4dn.xlarge": GpuType(1, 4, 14, Decimal("0.526")),
