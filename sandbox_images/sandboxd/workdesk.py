@@ -107,7 +107,7 @@ def _answer(outcome: Outcome) -> tuple[dict[str, Any], bytes] | None:
     line, _, data = outcome.captured.head.partition(b"\n")
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     sound = isinstance(fields, dict) and (
         isinstance(fields.get("fields"), dict) or isinstance(fields.get("refused"), str)

@@ -157,7 +157,8 @@ def test_a_preview_of_a_sandbox_never_shows_another_of_its_name(served: Served) 
     path = served.address()
     served.rest.call("DELETE", "sandboxes/mine")
     served.rest.world.settle()
-    assert served.visit(path).code == 404
+    gone, wrong = served.visit(path), served.visit(f"/preview/{'x' * 43}/")
+    assert (gone.code, gone.json["message"]) == (404, wrong.json["message"])  # a visitor learns no names
     served.rest.post("sandboxes", manifest("Sandbox", "mine", {}))
     served.rest.world.pass_time(1)
     assert served.make().code == 201

@@ -183,10 +183,16 @@ class SandboxPreviews:
         return found
 
     def _seen(self, preview: Preview) -> Seen:
-        """The sandbox, as long as the key that has made the preview may change it."""
+        """The sandbox, as long as the key that has made the preview may change it.
+
+        Why it may not any more is told to nobody: a visitor is not the key's holder.
+        """
         use = f"view#{preview.hash}"
-        place = self.door.enter_again(preview.key, preview.project, SANDBOXES_WRITE, use, _MOST)
-        seen = None if place is None else self.machines.to_change(place, preview.sandbox)
+        try:
+            place = self.door.enter_again(preview.key, preview.project, SANDBOXES_WRITE, use, _MOST)
+            seen = None if place is None else self.machines.to_change(place, preview.sandbox)
+        except Refusal as refusal:
+            raise refusal if refusal.reason == "TooManyRequests" else _no_preview() from None
         if seen is None or seen.owner.uid != preview.owner:
             raise _no_preview()
         return seen

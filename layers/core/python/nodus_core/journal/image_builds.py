@@ -51,7 +51,7 @@ class ImageBuilds:
     def note(self, build: ImageBuild, number: str, now: datetime) -> None:
         """The builder's id of a build, also of one that is unwanted by now: it is to be stopped.
 
-        Condition: the row is there, without an id or with this one.
+        Condition: the row is there, without an id.
         """
         key = image_build_key(build.id)
         self._writer.commit(
