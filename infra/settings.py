@@ -20,12 +20,6 @@ RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365]
 Architecture = Literal["x86_64", "arm64"]
 
 
-def _no_pool(value: int) -> int:
-    if value:
-        raise ValueError("a pool of warm sandboxes is not available yet (docs/decisions/0028): leave it out")
-    return value
-
-
 def _with_price(value: str) -> str:
     if value and value not in GPU_TYPES:
         listed = ", ".join(GPU_TYPES)
@@ -66,7 +60,8 @@ class Settings(BaseModel):
         image_build: add the stack that builds the sandbox image and the runtime's in this account (repositories
             `nodus/agent-tools` and `nodus/sandboxd-runtime`, for another stage below `nodus-STAGE/`), and, where
             sandboxes are containers, the EnvironmentImages of projects that have a setup (below `nodus/images/`).
-        warm_sandboxes: a pool of sandboxes that are started ahead; there is none yet, so only 0 is taken.
+        warm_sandboxes: sandboxes of the default settings that are started ahead, so that one is ready at once. Each costs
+            what a sandbox costs for as long as it waits; 0 starts none.
         gpu: the EC2 instance type that sandboxes with GPUs run on (`g5.xlarge`; those of `infra/gpu_types.py`). Empty:
             there are none (`GPUUnavailable`). It adds a NAT gateway, which costs by the hour; the machines themselves are
             there while a sandbox wants one. Needs sandboxes that are containers, and x86.
@@ -105,7 +100,7 @@ class Settings(BaseModel):
     sandbox_images: Literal["registry", "machine"] = "registry"
     runtime_image: Annotated[str, Field(min_length=1)] = "nodus/sandboxd-runtime:latest"
     image_build: bool = False
-    warm_sandboxes: Annotated[int, AfterValidator(_no_pool)] = 0
+    warm_sandboxes: Annotated[int, Field(ge=0, le=100)] = 0
     gpu: Annotated[str, AfterValidator(_with_price)] = ""
     gpu_max: Annotated[int, Field(ge=1, le=100)] = 1
     gpu_price: Annotated[str, Field(pattern=r"^(\d{1,4}(\.\d{1,6})?)?$")] = ""

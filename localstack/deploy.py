@@ -32,6 +32,9 @@ SOURCES = (
 )
 SETTINGS = ("--context", "sandboxImages=machine")
 """What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md)."""
+WARM_WORD = "NODUS_WARM_SANDBOXES"
+"""The setting `warmSandboxes` of this cloud, of the environment of `make up`; left out: 0."""
+
 LEFT_OUT = {"__pycache__", "build", "node_modules", ".pytest_cache", ".ruff_cache"}
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 
@@ -90,7 +93,7 @@ def run_cdk(state: State, cloud: Cloud) -> dict[str, dict[str, str]]:
     outputs = state.deployment / "outputs.json"
     outputs.unlink(missing_ok=True)
     words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2", *SETTINGS)
-    words += ["--context", f"gitFolder={state.repositories}"]
+    words += ["--context", f"gitFolder={state.repositories}", "--context", f"warmSandboxes={warm()}"]
     step(state, "deploy", [*words, "--outputs-file", str(outputs)], cloud.environment())
     return json.loads(outputs.read_text()) if outputs.exists() else {}
 
@@ -139,11 +142,17 @@ def environment(state: State) -> dict[str, str]:
 
 def fingerprint(cloud: Cloud) -> str:
     """A digest of everything that the deployed stacks depend on."""
-    digest = hashlib.sha256(f"{sys.version_info[:2]}\0{cloud.access_key_id}\0{SETTINGS}".encode())
+    chosen = f"{sys.version_info[:2]}\0{cloud.access_key_id}\0{SETTINGS}\0{warm()}"
+    digest = hashlib.sha256(chosen.encode())
     for path in sources():
         digest.update(f"{path.relative_to(ROOT)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def warm() -> str:
+    """How many sandboxes are to be kept warm."""
+    return os.environ.get(WARM_WORD) or "0"
 
 
 def sources() -> Iterator[Path]:

@@ -20,6 +20,7 @@ class Environment(BaseModel):
     security_group: str = Field(alias="NODUS_SECURITY_GROUP", min_length=1)
     capacity_provider: str = Field(alias="NODUS_CAPACITY_PROVIDER", min_length=1)
     sandbox_container: str = Field(alias="NODUS_SANDBOX_CONTAINER", min_length=1)
+    warm_sandboxes: int = Field(alias="NODUS_WARM_SANDBOXES", ge=0)
     runtime_image: str = Field(alias="NODUS_RUNTIME_IMAGE")
     gpu_provider: str = Field(alias="NODUS_GPU_PROVIDER")
     gpu_subnets: str = Field(alias="NODUS_GPU_SUBNETS")

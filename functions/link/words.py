@@ -1,4 +1,5 @@
-"""What daemons say over HTTP: hello, pull, done; and the launcher's `refused` (docs/protocols.md §2, §3)."""
+"""What daemons say over HTTP: hello, pull, done, a warm machine's `whose`; and the launcher's `refused`
+(docs/protocols.md §2, §3)."""
 
 import hmac
 import json
@@ -13,11 +14,15 @@ from nodus_core.kernel.ids import ask_place, digest
 from nodus_core.kernel.sandboxes import Used
 from nodus_core.sandboxes.frames import ask_frame, command_frame
 from nodus_core.sandboxes.link import Link
+from nodus_core.sandboxes.warm_machines import WarmMachines
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 SANDBOX = re.compile(r"[\w.-]{1,200}", re.ASCII)
+
+SANDBOXES, WARM = "/link/v1/sandboxes/", "/link/v1/warm/"
+"""Where the paths begin: of sandboxes, and of machines that are nobody's yet."""
 
 MOST_RESULT_BYTES = 5 * 1024 * 1024
 MOST_ABOUT = 10_000
@@ -76,10 +81,20 @@ class Refused(_Said):
     remedy: str = Field(default="", max_length=4000)
 
 
+class Whose(_Said):
+    tokenHash: str = Field(pattern="^[0-9a-f]{64}$")
+    enrolCode: str = Field(min_length=1, max_length=200)
+    enrolHash: str = Field(pattern="^[0-9a-f]{64}$")
+
+
 def hear(link: Link, event: dict[str, Any]) -> str:
     """The JSON answer to one call. Raises `Refusal`."""
     name, verb = addressed(event)
     sandbox, body = sandbox_name(name), _body(event)
+    if _is_warm(event):
+        if verb != "whose":
+            raise Refusal("NotFound", f"a warm machine has no {verb!r}: whose")
+        return _whose(link, sandbox, token_of(event), _read(Whose, body))
     match verb:
         case "hello":
             return _hello(link, sandbox, token_of(event), _read(Hello, body))
@@ -97,9 +112,13 @@ def hear(link: Link, event: dict[str, Any]) -> str:
 
 def addressed(event: dict[str, Any]) -> tuple[str, str]:
     """The sandbox and the verb of a call's path, whatever they are."""
-    _, _, rest = str(event.get("rawPath", "")).partition("/link/v1/sandboxes/")
+    _, _, rest = str(event.get("rawPath", "")).partition(WARM if _is_warm(event) else SANDBOXES)
     name, _, verb = rest.partition("/")
     return name, verb
+
+
+def _is_warm(event: dict[str, Any]) -> bool:
+    return str(event.get("rawPath", "")).startswith(WARM)
 
 
 def sandbox_name(text: str) -> str:
@@ -119,8 +138,7 @@ def token_of(event: dict[str, Any]) -> str:
 
 
 def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
-    if not hmac.compare_digest(digest(token), said.tokenHash):
-        raise Refusal("Unauthorized", "tokenHash is not that of the bearer token")
+    _check_token(token, said.tokenHash)
     about = to_json({"version": said.version, "limits": said.limits, "missing": said.isolation.missing})
     if len(about) > MOST_ABOUT:
         raise Refusal("BadRequest", f"what a daemon says of itself has at most {MOST_ABOUT} characters")
@@ -128,6 +146,17 @@ def _hello(link: Link, sandbox: str, token: str, said: Hello) -> str:
     greeting = Greeting(said.boot, said.tokenHash, own.isolated, own.guard, own.optIn, about)
     secrets = link.hello(sandbox, greeting, said.enrolCode)
     return to_json({"state": "running", **({"secrets": dict(secrets)} if secrets else {})})
+
+
+def _whose(link: Link, machine: str, token: str, said: Whose) -> str:
+    _check_token(token, said.tokenHash)
+    sandbox = WarmMachines(link.journal).whose(machine, said.tokenHash, said.enrolCode, said.enrolHash)
+    return to_json({"sandbox": sandbox})
+
+
+def _check_token(token: str, token_hash: str) -> None:
+    if not hmac.compare_digest(digest(token), token_hash):
+        raise Refusal("Unauthorized", "tokenHash is not that of the bearer token")
 
 
 def _pull(link: Link, sandbox: str, token: str, said: Pull) -> str:

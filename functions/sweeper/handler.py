@@ -33,6 +33,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric(name="LinesNotKicked", unit=MetricUnit.Count, value=sweep.failed)
     metrics.add_metric(name="SweepsCutShort", unit=MetricUnit.Count, value=int(not sweep.finished))
     metrics.add_metric(name="OrphansStopped", unit=MetricUnit.Count, value=sweep.tasks.stopped)
+    metrics.add_metric(name="WarmSandboxesStarted", unit=MetricUnit.Count, value=sweep.pool.started)
+    metrics.add_metric(name="WarmSandboxesNotSeenTo", unit=MetricUnit.Count, value=sweep.pool.failed)
     metrics.add_metric(name="LostTasksNoticed", unit=MetricUnit.Count, value=sweep.tasks.missed)
     metrics.add_metric(name="TasksNotSeenTo", unit=MetricUnit.Count, value=sweep.tasks.failed)
     metrics.add_metric(name="TaskLooksCutShort", unit=MetricUnit.Count, value=int(not sweep.tasks.finished))

@@ -30,6 +30,7 @@ from infra.constructs.permissions import (
     run_sandboxes,
     schedule_kicks,
     start_lines,
+    tag_sandboxes,
     use_journal,
     use_payloads,
     use_secrets_key,
@@ -95,11 +96,6 @@ class Functions(Construct):
             **self._payloads(),
             **self._link_addresses(),
             **self._cluster(),
-            "NODUS_SUBNETS": ",".join(sandboxes.network.subnet_ids),
-            "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
-            "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
-            "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
-            "NODUS_RUNTIME_IMAGE": sandboxes.runtime_image,
             **sandboxes.gpu_places,
             "NODUS_PROVIDERS_SECRET": state.providers.arn,
             **self._secrets(),
@@ -111,6 +107,8 @@ class Functions(Construct):
         use_payloads(line, state.payloads_arn, remove=True)
         ring_bells(line, self._around.link_api)
         run_sandboxes(line, sandboxes)
+        if self._settings.warm_sandboxes:
+            tag_sandboxes(line, sandboxes)
         read_providers(line, state.providers)
         self._read_secrets(line)
         return line
@@ -128,7 +126,7 @@ class Functions(Construct):
             "NODUS_WATCH_WINDOW": str(self._settings.watch_window),
             "NODUS_SECRETS_KEY": self._settings.secrets_key,
             "NODUS_SERVER_NAMES": self._settings.server_names,
-            "NODUS_IMAGES": Stack.of(self).to_json_string(self._around.sandboxes.images),
+            **self._images(),
             "NODUS_GPUS": self._settings.gpus,
             "NODUS_KEY_RATE": str(self._settings.key_rate),
             "NODUS_KEY_BURST": str(self._settings.key_burst),
@@ -181,6 +179,8 @@ class Functions(Construct):
             **self._secrets(),
             **self._cluster(),
             **self._builder(),
+            **self._images(),
+            **self._link_addresses(),
         }
         sweeper = self._add("sweeper", Size(timeout_s=55, memory_mb=512), environment)
         use_journal(sweeper, self._around.state.journal)
@@ -188,7 +188,11 @@ class Functions(Construct):
         use_payloads(sweeper, self._around.state.payloads_arn, remove=True)
         start_lines(sweeper, self.machine)
         remove_secrets(sweeper, self._secrets_arn())
-        keep_sandboxes(sweeper, self._around.sandboxes)
+        if self._settings.warm_sandboxes:
+            run_sandboxes(sweeper, self._around.sandboxes)
+            find_images(sweeper, self._around.sandboxes)
+        else:
+            keep_sandboxes(sweeper, self._around.sandboxes)
         if self._settings.builds_environments:
             build_images(sweeper, BuildNames(self, self._names))
         return sweeper
@@ -221,9 +225,21 @@ class Functions(Construct):
         return {"NODUS_LINE_MACHINE": self.machine.state_machine_arn}
 
     def _cluster(self) -> dict[str, str]:
-        """Where sandboxes' tasks run, and of which family they are."""
+        """Where sandboxes' tasks run, as what, and how many of them wait for somebody."""
         sandboxes = self._around.sandboxes
-        return {"NODUS_CLUSTER": sandboxes.name, "NODUS_TASK_DEFINITION": sandboxes.family}
+        return {
+            "NODUS_CLUSTER": sandboxes.name,
+            "NODUS_TASK_DEFINITION": sandboxes.family,
+            "NODUS_SUBNETS": ",".join(sandboxes.network.subnet_ids),
+            "NODUS_SECURITY_GROUP": sandboxes.network.security_group.security_group_id,
+            "NODUS_CAPACITY_PROVIDER": sandboxes.capacity_provider,
+            "NODUS_SANDBOX_CONTAINER": SANDBOX_CONTAINER,
+            "NODUS_RUNTIME_IMAGE": sandboxes.runtime_image,
+            "NODUS_WARM_SANDBOXES": str(self._settings.warm_sandboxes),
+        }
+
+    def _images(self) -> dict[str, str]:
+        return {"NODUS_IMAGES": Stack.of(self).to_json_string(self._around.sandboxes.images)}
 
     def _secrets(self) -> dict[str, str]:
         return {"NODUS_SECRETS": self._names.prefix}

@@ -208,3 +208,8 @@ def keep_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
     # MiniStack judges these actions by the cluster's ARN and knows no ecs:cluster. AWS never asks about a cluster
     # for any of them, so that this statement allows nothing there.
     function.allow("ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask", on=[sandboxes.cluster.attr_arn])
+
+
+def tag_sandboxes(function: NodusFunction, sandboxes: SandboxCluster) -> None:
+    """Tags of tasks of our cluster that run already: a machine of the pool has become somebody's."""
+    function.allow("ecs:TagResource", on=[sandboxes.task_arns], because=_TASKS)

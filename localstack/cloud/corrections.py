@@ -36,6 +36,7 @@ def install() -> None:
     read_streams_from_their_start()
     keep_reserved_concurrency()
     tell_of_stopped_tasks()
+    judge_tags_of_tasks()
     note_ended_executions()
     keep_objects()
 
@@ -178,6 +179,25 @@ def tell_of_stopped_tasks() -> None:
         return stopped
 
     service._mark_task_stopped = mark_and_tell
+
+
+def judge_tags_of_tasks() -> None:
+    """A right to tag a task of ECS is judged by that task, as on AWS, and not by `*`, which only a wild right covers."""
+    rights: Any = importlib.import_module("ministack.core.iam_actions")
+    judged_by = attribute(rights, "extract_resource_arn")
+
+    def judged(
+        service: str, method: str, path: str, headers: Any, body: bytes, *rest: Any, **named: Any
+    ) -> Any:
+        found = judged_by(service, method, path, headers, body, *rest, **named)
+        if service != "ecs" or found != "*":
+            return found
+        try:
+            return json.loads(body)["resourceArn"]
+        except (ValueError, KeyError, TypeError):
+            return found
+
+    rights.extract_resource_arn = judged
 
 
 _ended: list[dict[str, Any]] = []

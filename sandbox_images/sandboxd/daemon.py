@@ -29,13 +29,14 @@ from sandboxd.files import FileDesk
 from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
-from sandboxd.link_http import Identity, LinkHttp
+from sandboxd.link_http import Identity, LinkClosedError, LinkHttp
 from sandboxd.outputasks import OutputAsks
 from sandboxd.previewasks import MOST_AT_ONCE, PreviewAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, VERSION, Settings
 from sandboxd.terminals.desk import TerminalDesk
 from sandboxd.transfer import Transfer
 from sandboxd.usage import Meter
+from sandboxd.warm import become
 
 ASK_TRIES, ASK_TRY_S = 3, 600.0
 """Of the transfer of a content for which somebody waits: how often it is tried, and how long each time."""
@@ -139,6 +140,7 @@ async def _serve(
             workspace=settings.workspace,
             workspace_called=settings.workspace_called,
         )
+        settings = await _known(session, settings, identity, stopping)
         http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
 
         def make_bell(ring: Callable[[], None]) -> Bell:
@@ -149,16 +151,38 @@ async def _serve(
         meter = Meter(settings.workspace)
         link = Link(http, desk, asks, make_bell, on_closed=stopping.ask, usage=meter.due)
         terminals.ring, terminals.say = link.ring, link.say
-        running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
-        running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
+        running: asyncio.Task[None] | None = None
+        if not stopping.asked.done():
+            running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
+            running.add_done_callback(lambda task: _on_link_end(task, stopping.ask))
         word = await stopping.asked
         logger.info("stopping: %s", word)
-        running.cancel()
+        if running is not None:
+            running.cancel()
         await _stop_in_order(desk, host, link, within_s=0.0 if word in _WITHOUT_LINK else _TELL_WITHIN_S)
         terminals.close()
     if dialer is not None:
         dialer.close()
     return EXIT_CODES.get(word, 0)
+
+
+async def _known(
+    session: aiohttp.ClientSession, settings: Settings, identity: Identity, stopping: _Stop
+) -> Settings:
+    """The settings once it is known whose machine this is; as they are where it is to stop before."""
+    if not settings.is_warm:
+        return settings
+    becoming = asyncio.create_task(become(session, settings, identity))
+    await asyncio.wait({becoming, stopping.asked}, return_when=asyncio.FIRST_COMPLETED)
+    if not becoming.done():
+        becoming.cancel()
+        return settings
+    try:
+        return becoming.result()
+    except LinkClosedError as error:
+        logger.info("%s Nobody wants this machine any more.", error)
+        stopping.ask("released")
+        return settings
 
 
 async def _stop_in_order(desk: CommandDesk, host: ProcessHost, link: Link, within_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The three HTTP verbs of the sandbox link, repeated until they get a definite answer."""
+"""The HTTP verbs of the sandbox link, repeated until they get a definite answer."""
 
 import asyncio
 import hashlib
@@ -21,6 +21,9 @@ _RETRY_AFTER_MOST_S = 300.0
 
 
 _CLOSED = frozenset({401, 410})
+_FIRST = frozenset({"hello", "whose"})
+"""Verbs that a daemon begins with: it has nothing to do where they are refused for good."""
+
 _LATER = frozenset({408, 425, 429})
 """Answers below 500 that ask for the same call again; every other one would be answered the same way again."""
 
@@ -63,7 +66,7 @@ class Pulled:
 
 
 class LinkHttp:
-    """Speaks `POST {base}/sandboxes/{id}/{verb}`.
+    """Speaks `POST {base}/{noun}/{id}/{verb}`; the noun is `sandboxes`, of a machine that is nobody's yet `warm`.
 
     Every verb may be repeated as often as needed, so a lost answer is asked for again: 5xx, 429, 408 and connection
     errors are retried without end, because the daemon's hard deadline is the end. Any other 4xx is definite: a
@@ -77,11 +80,27 @@ class LinkHttp:
         sandbox_id: str,
         identity: Identity,
         make_backoff: Callable[[], Backoff] = Backoff,
+        *,
+        noun: str = "sandboxes",
     ) -> None:
         self._make_backoff = make_backoff
         self._session = session
-        self._url = f"{base}/sandboxes/{sandbox_id}/"
+        self._url = f"{base}/{noun}/{sandbox_id}/"
         self._identity = identity
+
+    async def whose(self, code: str | None, enrol_hash: str) -> str | None:
+        """The sandbox that a warm machine has become; None: it is nobody's yet.
+
+        Args:
+            code: what its task was given.
+            enrol_hash: sha256 of the code by which it will enrol, hexadecimal.
+
+        Raises:
+            LinkClosedError: nobody wants the machine.
+        """
+        body = {"tokenHash": self._identity.token_hash, "enrolCode": code, "enrolHash": enrol_hash}
+        sandbox = (await self._call("whose", body)).get("sandbox")
+        return sandbox if isinstance(sandbox, str) and sandbox else None
 
     async def hello(self, enrol_code: str | None, about: Mapping[str, Any]) -> dict[str, str]:
         """Binds this daemon's token to the sandbox; returns the values of its secret variables by name.
@@ -138,7 +157,7 @@ class LinkHttp:
                 ) as response:
                     if response.status == 200:
                         return await _json_object(response)
-                    if response.status in _CLOSED or (verb == "hello" and _is_definite(response.status)):
+                    if response.status in _CLOSED or (verb in _FIRST and _is_definite(response.status)):
                         raise LinkClosedError(
                             response.status, f"The link answered {response.status} to {verb}."
                         )

@@ -38,6 +38,7 @@ class Settings:
 
     Args:
         enrol_code: the one-time code; kept out of `repr`.
+        is_warm: it is nobody's machine yet; `sandbox_id` and `enrol_code` are the machine's own.
         hard_deadline_s: seconds after the start at which the daemon stops whatever happens.
         dial_fd: descriptor of the launcher's dialling socket, None where the daemon dials itself.
         state_dir: folder asked for; None: the first usable of the default places.
@@ -52,6 +53,7 @@ class Settings:
     link_http: str
     link_ws: str
     enrol_code: str | None = field(repr=False)
+    is_warm: bool
     hard_deadline_s: float
     dial_fd: int | None
     state_dir: str | None
@@ -77,6 +79,7 @@ class Settings:
             link_http=reader.url("NODUS_LINK_HTTP", ("http://", "https://")).rstrip("/"),
             link_ws=reader.url("NODUS_LINK_WS", ("ws://", "wss://")),
             enrol_code=environ.get("NODUS_ENROL_CODE") or None,
+            is_warm=bool(environ.get("NODUS_WARM")),
             hard_deadline_s=reader.seconds("NODUS_HARD_DEADLINE_S"),
             dial_fd=reader.number("NODUS_DIAL_FD"),
             state_dir=environ.get("NODUS_STATE_DIR") or None,

@@ -110,7 +110,7 @@ def _deployed(cloud: TestCloud, person: Person, options: argparse.Namespace) -> 
     if "peers" in options.parts:
         yield comparison.measure(cloud, person, options.rounds, options.repeat)
     if "sandbox" in options.parts:
-        yield sandboxes.measure(person, options.sandboxes)
+        yield sandboxes.measure(cloud, person, options.sandboxes)
     if SILENCE in options.parts:
         yield silence.measure(person)
 

@@ -22,6 +22,7 @@ OTHER_SETTINGS = {
     "serverNames": "api.example.com,api.example.org:8443",
     "keyRate": "5",
     "keyBurst": "7",
+    "warmSandboxes": "3",
 }
 
 ASKED_FOR = {

@@ -105,6 +105,25 @@ def test_journal_rights_end_at_the_table_and_only_the_sweeper_reads_the_index(as
         assert not any("*" in resource for resource in resources)
 
 
+@pytest.mark.req("FLD-10")
+def test_the_sweeper_starts_sandboxes_only_where_some_are_kept_warm(
+    assembly: Assembly, other: Assembly
+) -> None:
+    for made, size in ((assembly, "0"), (other, "3")):
+        for name in ("line", "sweeper"):
+            told = made.service.function(name)["Properties"]["Environment"]["Variables"]
+            assert told["NODUS_WARM_SANDBOXES"] == size
+            assert bool(with_action(made, "sweeper", "ecs:RunTask")) == (size != "0")
+        tagging = with_action(made, "line", "ecs:TagResource")
+        assert any("Condition" not in each for each in tagging) == (size != "0")
+        assert all("task/nodus" in str(each["Resource"]) for each in tagging)
+    (cluster,) = other.service.of_type("AWS::ECS::Cluster")
+    ours = {"Fn::GetAtt": [cluster, "Arn"]}
+    for statement in with_action(other, "sweeper", "ecs:RunTask"):
+        limited = statement.get("Condition") == {"ArnEquals": {"ecs:cluster": ours}}
+        assert limited or statement["Resource"] == ours
+
+
 def test_sandbox_rights_end_at_our_cluster(assembly: Assembly) -> None:
     (cluster,) = assembly.service.of_type("AWS::ECS::Cluster")
     ours = {"Fn::GetAtt": [cluster, "Arn"]}

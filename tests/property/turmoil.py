@@ -171,7 +171,7 @@ class Turmoil(World):
         """One pass of the sweeper now."""
         values = Reclaim(self.kicks.journal, self.vault, self.clock)
         expiry = Expiry(self.kicks.journal, self.payloads, self.clock)
-        Sweeper(self.kicks, self.task_sweep, values, expiry, self.batches).sweep(
+        Sweeper(self.kicks, self.task_sweep, self.pool, values, expiry, self.batches).sweep(
             lambda: 20.0
         )  # seconds too few for a second pass half a minute later
 

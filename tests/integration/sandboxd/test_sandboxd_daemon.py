@@ -25,7 +25,7 @@ from tests.integration.sandboxd.daemon import (
     with_daemon,
 )
 from tests.unit.sandboxd.commands import pids_in, until
-from tests.unit.sandboxd.link_server import ENROL_CODE
+from tests.unit.sandboxd.link_server import ENROL_CODE, WARM, WARM_CODE
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 SECRETS = {
@@ -33,6 +33,8 @@ SECRETS = {
     "NODUS_PASS_ENV": "JAVA_HOME",
     "JAVA_HOME": "/opt/java",
 }
+
+WARM_ENVIRON = {"NODUS_SANDBOX_ID": WARM, "NODUS_ENROL_CODE": WARM_CODE, "NODUS_WARM": "1"}
 
 WITHOUT_FILTERS = f"""
 import os, sys
@@ -348,3 +350,34 @@ def test_as_pid_1_it_survives_its_commands_reaps_orphans_and_takes_all_along(tmp
         await until(lambda: not pids_in(running.workspace))
 
     with_daemon(tmp_path, story, argv=[*unshare, *command_line(sys.executable)])
+
+
+def test_a_machine_that_waited_becomes_a_sandbox_as_any_other(tmp_path: Path) -> None:
+    async def story(running: Daemon) -> None:
+        server = running.server
+        await server.until(lambda: len(server.questions) >= 2)
+        assert server.hello is None
+        server.is_somebodys = True
+        await server.until(lambda: server.hello and server.bells)
+        assert (await running.shell("echo it works"))["output"] == "it works\n"
+        assert WARM_CODE not in running.log()
+        server.stop = True
+        await server.ring()
+        assert await running.exit_code() == 0
+
+    with_daemon(tmp_path, story, await_hello=False, **WARM_ENVIRON)
+
+
+@pytest.mark.parametrize("end", ["signal", "refused"])
+def test_a_machine_that_waits_ends_when_it_is_told_to(tmp_path: Path, end: str) -> None:
+    async def story(running: Daemon) -> None:
+        server = running.server
+        await server.until(lambda: server.questions)
+        if end == "signal":
+            running.process.send_signal(signal.SIGTERM)
+        else:
+            server.refuse_with = 410
+        assert await running.exit_code() == 0
+        assert server.hello is None
+
+    with_daemon(tmp_path, story, await_hello=False, **WARM_ENVIRON)

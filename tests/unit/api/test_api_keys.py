@@ -277,6 +277,7 @@ def test_a_key_that_expired_a_week_ago_is_listed_no_more(rest: Rest) -> None:
     sweeper = Sweeper(
         world.kicks,
         world.task_sweep,
+        world.pool,
         Reclaim(world.outside, world.vault, world.clock),
         Expiry(world.outside, world.payloads, world.clock),
         BatchKeeping(Shelf(world.outside, world.payloads, world.clock)),

@@ -234,6 +234,14 @@ def test_a_state_that_is_not_known_is_an_error(stub: Callable[[str], Any]) -> No
         EcsSandboxTasks(client, PLACE).state(TASK)
 
 
+def test_a_task_that_runs_gets_tags(stub: Callable[[str], Any]) -> None:
+    client, answers = stub("ecs")
+    expected = {"resourceArn": TASK, "tags": [{"key": "nodus:run", "value": "conv"}]}
+    answers.add_response("tag_resource", {}, expected)
+
+    EcsSandboxTasks(client, PLACE).tag(TASK, {"nodus:run": "conv"})
+
+
 def test_stopping_gives_the_reason_and_may_be_repeated(stub: Callable[[str], Any]) -> None:
     client, answers = stub("ecs")
     expected = {"cluster": "sandboxes", "task": TASK, "reason": "r" * 255}

@@ -56,9 +56,16 @@ def test_tasks_of_our_families_that_a_sandbox_has_started_are_ours(stub: Callabl
     assert [(each.task, each.sandbox) for each in found] == [(arn(1), "c-1-s1"), (arn(2), "c-2-s1")]
 
 
+def test_machines_of_the_pool_are_ours(stub: Callable[[str], Any]) -> None:
+    (found,) = whose(stub, described(1, startedBy="warm-0123456789abcdef0123456789abcdef"))
+
+    assert found.sandbox == "warm-0123456789abcdef0123456789abcdef"
+
+
 @pytest.mark.parametrize(
     "task",
     [
+        described(1, startedBy="warm-up"),
         described(1, "nodus-sandboxes"),
         described(1, "mine"),
         described(1, startedBy="alice"),

@@ -44,6 +44,7 @@ class Deployed(Rest):
         sweeper = Sweeper(
             world.kicks,
             world.task_sweep,
+            world.pool,
             values,
             expiry,
             world.batches,

@@ -77,6 +77,7 @@ class MemoryCore(Core):
             "sweeper": Sweeper(
                 kicks,
                 TaskSweep(world.sandboxes, kicks),
+                world.pool,
                 Reclaim(world.kicks.journal, world.vault, world.clock),
                 Expiry(world.kicks.journal, world.payloads, world.clock),
                 world.batches,

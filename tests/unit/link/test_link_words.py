@@ -16,6 +16,7 @@ from nodus_core.kernel.objects import Conversation, Line, ObjectKey
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
 from nodus_core.kernel.text import Inline
+from nodus_core.kernel.warm import WarmMachine
 from nodus_core.sandboxes.link import Link
 from nodus_core.sandboxes.relay import Relay
 from nodus_core.testing.clock import CountingIds, FakeClock
@@ -57,8 +58,8 @@ def call(verb: str, body: dict[str, Any], token: str = TOKEN, sandbox: str = "s"
     }
 
 
-def hello(token: str = TOKEN) -> dict[str, Any]:
-    said = {"boot": "b", "tokenHash": digest(TOKEN), "enrolCode": "code", "isolation": {"guard": "network"}}
+def hello(token: str = TOKEN, code: str = "code") -> dict[str, Any]:
+    said = {"boot": "b", "tokenHash": digest(TOKEN), "enrolCode": code, "isolation": {"guard": "network"}}
     return call("hello", said, token)
 
 
@@ -93,3 +94,45 @@ def test_a_name_that_no_sandbox_has_is_unauthorized(sandbox: str, verb: str) -> 
     with pytest.raises(Refusal) as refused:
         bell.hear(there, Relay(there.journal, NoWires(), there.clock), event)
     assert CODES[refused.value.reason] == 401
+
+
+def whose(machine: str = "warm-1", verb: str = "whose", token: str = TOKEN, **said: Any) -> dict[str, Any]:
+    """What a machine of the pool asks."""
+    body = {"tokenHash": digest(token), "enrolCode": "pool", "enrolHash": digest("own"), **said}
+    return {**call(verb, body, token), "rawPath": f"/link/v1/warm/{machine}/{verb}"}
+
+
+def test_a_machine_of_the_pool_asks_whose_it_is_and_enrols_by_its_own_code() -> None:
+    talking = link()
+    talking.journal.warm.place(WarmMachine("warm-1", "kind", digest("pool"), talking.clock.now()))
+    talking.journal.warm.note_task("warm-1", "task/warm-1")
+    assert json.loads(words.hear(talking, whose())) == {"sandbox": None}
+    (machine,) = talking.journal.warm_machines()
+    talking.journal.warm.bind(machine, "s", digest("code"), talking.clock.now())
+    assert json.loads(words.hear(talking, whose())) == {"sandbox": "s"}
+    with pytest.raises(Refusal) as refused:  # what the worker had issued counts no more
+        words.hear(talking, hello())
+    assert refused.value.reason == "Unauthorized"
+    assert json.loads(words.hear(talking, hello(code="own")))["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (whose("warm-9"), "Gone"),
+        (whose(enrolCode="guessed"), "Unauthorized"),
+        (whose(tokenHash=digest("another")), "Unauthorized"),
+        (whose(enrolHash="short"), "BadRequest"),
+        (whose(enrolCode=""), "BadRequest"),
+        (whose("warm 1"), "Unauthorized"),
+        (whose(verb="hello"), "NotFound"),
+    ],
+)
+def test_what_strangers_ask_of_the_pool_is_refused(asked: dict[str, Any], reason: str) -> None:
+    talking = link()
+    talking.journal.warm.place(WarmMachine("warm-1", "kind", digest("pool"), talking.clock.now()))
+    with pytest.raises(Refusal) as refused:
+        words.hear(talking, asked)
+    assert refused.value.reason == reason
+    (machine,) = talking.journal.warm_machines()
+    assert machine.token_hash is None

@@ -11,6 +11,7 @@ from aiohttp import WSMsgType, web
 
 SANDBOX = "sb-1"
 ENROL_CODE = "enrol-once"
+WARM, WARM_CODE = "warm-1", "warm-once"
 
 
 def digest_of(kind: str, request: dict[str, Any]) -> str:
@@ -31,6 +32,9 @@ class LinkServer:
         self.asks: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
         self.token_hash: str | None = None
+        self.enrol_hash = hashlib.sha256(ENROL_CODE.encode()).hexdigest()
+        self.is_somebodys = False
+        self.questions: list[dict[str, Any]] = []
         self.hello: dict[str, Any] | None = None
         self.calls: list[str] = []
         self.stop = False
@@ -47,6 +51,7 @@ class LinkServer:
     async def __aenter__(self) -> "LinkServer":
         app = web.Application(client_max_size=32 * 1024 * 1024)
         app.router.add_post("/link/v1/sandboxes/{id}/{verb}", self._verb)
+        app.router.add_post("/link/v1/warm/{id}/whose", self._whose)
         app.router.add_get("/bell", self._bell)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -115,6 +120,28 @@ class LinkServer:
         async with self.changed:
             await self.changed.wait_for(condition)
 
+    @property
+    def warm_environ(self) -> dict[str, str]:
+        """What differs for a machine that is nobody's yet."""
+        return {"NODUS_SANDBOX_ID": WARM, "NODUS_ENROL_CODE": WARM_CODE, "NODUS_WARM": "1"}
+
+    async def _whose(self, request: web.Request) -> web.StreamResponse:
+        """Whose a machine is: from `is_somebodys` on the sandbox's, which this daemon's own code then enrols with."""
+        if self._random.random() < self.loss:
+            return _cut(request)
+        body = await request.json()
+        async with self.changed:
+            self.questions.append(body)
+            self.changed.notify_all()
+        if self.refuse_with is not None:
+            return web.json_response({}, status=self.refuse_with)
+        assert (request.match_info["id"], body["enrolCode"]) == (WARM, WARM_CODE)
+        if self.is_somebodys:
+            self.enrol_hash = body["enrolHash"]
+        if self._random.random() < self.loss:
+            return _cut(request)
+        return web.json_response({"sandbox": SANDBOX if self.is_somebodys else None})
+
     async def _verb(self, request: web.Request) -> web.StreamResponse:
         verb = request.match_info["verb"]
         if self._random.random() < self.loss:
@@ -140,7 +167,8 @@ class LinkServer:
         return self._pull(body) if verb == "pull" else self._done(body)
 
     def _hello(self, token_hash: str, body: dict[str, Any]) -> web.Response:
-        right = body.get("enrolCode") == ENROL_CODE and body["tokenHash"] == token_hash
+        code = str(body.get("enrolCode")).encode()
+        right = hashlib.sha256(code).hexdigest() == self.enrol_hash and body["tokenHash"] == token_hash
         if self.token_hash not in (None, token_hash) or not right:
             return web.json_response({}, status=401)
         self.token_hash, self.hello = token_hash, body

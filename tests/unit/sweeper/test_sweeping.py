@@ -13,10 +13,10 @@ from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import BETWEEN_PASSES, RESERVE_S, TASKS_S, Sweep, Sweeper
 from nodus_core.conversations.task_sweep import TaskSweep
+from nodus_core.conversations.warm_pool import WarmPool
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key
 from nodus_core.journal.lines import due
-from nodus_core.journal.ports import TaskFleet
 from nodus_core.journal.store import Delete, Put, Transaction
 from nodus_core.kernel.errors import CorruptRow
 from nodus_core.testing.clock import CountingIds, FakeClock
@@ -34,7 +34,9 @@ class Lines:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     clock: FakeClock = field(default_factory=FakeClock)
-    fleet: TaskFleet = field(default_factory=lambda: ScriptedSandboxes(lambda kind, request: exited()))
+    fleet: ScriptedSandboxes = field(
+        default_factory=lambda: ScriptedSandboxes(lambda kind, request: exited())
+    )
     corrupt: frozenset[str] = frozenset()
     kicked: list[str] = field(default_factory=list[str])
     kick_s: float = 0.0
@@ -67,7 +69,8 @@ class Lines:
         batches = BatchKeeping(Shelf(self.journal, expiry.payloads, self.clock))
         kicks = cast("Kicks", self)
         tasks = TaskSweep(self.fleet, kicks)
-        return Sweeper(kicks, tasks, values, expiry, batches).sweep(self.remaining)
+        pool = WarmPool(self.journal, self.fleet, self.fleet, self.clock, CountingIds())
+        return Sweeper(kicks, tasks, pool, values, expiry, batches).sweep(self.remaining)
 
 
 def names(count: int) -> list[str]:

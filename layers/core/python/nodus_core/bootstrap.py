@@ -18,22 +18,25 @@ from nodus_core.access.signed_calls import Judge, server_name
 from nodus_core.conversations.batch_keeping import BatchKeeping
 from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expiry import Expiry
-from nodus_core.conversations.images import ImageSources
+from nodus_core.conversations.images import Images, ImageSources
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
+from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.reactions import Reactions
 from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.task_sweep import TaskSweep
+from nodus_core.conversations.warm_pool import WarmPool
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.builder import ImageBuilder
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.payloads import Payloads
-from nodus_core.journal.ports import Clock, Ids, NoCrash, Schedules
+from nodus_core.journal.ports import Clock, Ids, NoCrash, SandboxTasks, Schedules, TaskFleet
 from nodus_core.journal.transfers import Transfers
 from nodus_core.journal.vault import Vault
+from nodus_core.kernel.objects import ObjectKey
 from nodus_core.sandboxes.gpus import Gpus
 from nodus_core.sandboxes.link import Link
 from nodus_core.sandboxes.relay import Relay
@@ -41,6 +44,10 @@ from nodus_core.sandboxes.relay import Relay
 if TYPE_CHECKING:
     from nodus_core.aws.bell import WebSocketBell
     from nodus_core.aws.endpoints import Endpoints
+
+
+NOBODY = ObjectKey("", "", "Sandbox", "warm")
+"""In whose name the pool's image is asked for."""
 
 
 @dataclass(frozen=True)
@@ -201,26 +208,64 @@ class Core:
         values = Reclaim(self.journal, self.vault, self.clock)
         expiry = Expiry(self.journal, self.payloads, self.clock)
         batches = BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
-        return Sweeper(self.kicks, self.task_sweep, values, expiry, batches, self.builder)
+        return Sweeper(self.kicks, self.task_sweep, self.warm_pool, values, expiry, batches, self.builder)
 
     @cached_property
     def task_sweep(self) -> TaskSweep:
+        return TaskSweep(self.fleet, self.kicks)
+
+    @cached_property
+    def fleet(self) -> TaskFleet:
         from nodus_core.aws.clients import ecs_asked_once
         from nodus_core.aws.task_fleet import EcsTaskFleet
 
         cluster, definition = self.environment["NODUS_CLUSTER"], self.environment["NODUS_TASK_DEFINITION"]
-        return TaskSweep(EcsTaskFleet(ecs_asked_once(), cluster, definition), self.kicks)
+        return EcsTaskFleet(ecs_asked_once(), cluster, definition)
+
+    @cached_property
+    def warm_pool(self) -> WarmPool:
+        """Without machines where the deployment wants none: then it ends those that are left."""
+        from nodus_core.aws.clients import ecs_asked_once
+        from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+
+        shelf = Shelf(self.journal, self.payloads, self.clock)
+        return WarmPool(
+            self.journal,
+            EcsSandboxTasks(ecs_asked_once(), TaskPlace.from_environment(self.environment)),
+            self.fleet,
+            self.clock,
+            self.ids,
+            self.warm_sandboxes,
+            lambda: Machine(pull=Images(shelf, self.images).pinned(NOBODY, None).pull),
+            self.link_addresses,
+        )
+
+    @property
+    def warm_sandboxes(self) -> int:
+        return int(self.environment["NODUS_WARM_SANDBOXES"])
+
+    @property
+    def link_addresses(self) -> dict[str, str]:
+        """What sandboxes are told of the link."""
+        return {"NODUS_LINK_HTTP": self.endpoints.link_http, "NODUS_LINK_WS": self.endpoints.link_ws}
+
+    @cached_property
+    def sandbox_tasks(self) -> SandboxTasks:
+        from nodus_core.aws.clients import ecs
+        from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
+        from nodus_core.conversations.warm_tasks import WarmTasks
+
+        tasks = EcsSandboxTasks(ecs(), TaskPlace.from_environment(self.environment))
+        return WarmTasks(tasks, self.journal, self.clock) if self.warm_sandboxes else tasks
 
     @cached_property
     def worker(self) -> Worker:
-        from nodus_core.aws.clients import ecs, s3, secretsmanager
+        from nodus_core.aws.clients import s3, secretsmanager
         from nodus_core.aws.s3_archives import S3Archives
         from nodus_core.aws.secrets import SecretsManagerSecrets
-        from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
         from nodus_core.providers.git_repositories import GitRepositories
         from nodus_core.providers.offered import OfferedModels
 
-        endpoints = self.endpoints
         secrets, secret = SecretsManagerSecrets(secretsmanager()), self.environment["NODUS_PROVIDERS_SECRET"]
         return Worker(
             Ports(
@@ -228,14 +273,14 @@ class Core:
                 payloads=self.payloads,
                 archives=S3Archives(s3(), self.environment["NODUS_PAYLOADS"]),
                 models=OfferedModels(lambda: secrets.read(secret)),
-                tasks=EcsSandboxTasks(ecs(), TaskPlace.from_environment(self.environment)),
+                tasks=self.sandbox_tasks,
                 bell=self.bell,
                 clock=self.clock,
                 ids=self.ids,
                 vault=self.vault,
                 repositories=GitRepositories(self.allowed, lambda: secrets.read(secret)),
                 allowed=self.allowed,
-                link={"NODUS_LINK_HTTP": endpoints.link_http, "NODUS_LINK_WS": endpoints.link_ws},
+                link=self.link_addresses,
             )
         )
 

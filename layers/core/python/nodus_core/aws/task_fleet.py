@@ -9,7 +9,7 @@ from nodus_core.aws.failures import code_of, translated
 from nodus_core.aws.task_reports import report_of
 from nodus_core.journal.ports import FoundTask, TaskReport
 from nodus_core.kernel.errors import TerminalError
-from nodus_core.kernel.ids import owner_of_sandbox
+from nodus_core.kernel.ids import is_warm_machine, owner_of_sandbox
 
 REASON_LIMIT = 255
 
@@ -72,7 +72,7 @@ class EcsTaskFleet:
         family, started_by = _family(str(described.get("taskDefinitionArn", ""))), described.get("startedBy")
         ours = family == self._family or family.startswith(f"{self._family}-")
         sandbox = str(started_by or "")
-        is_sandbox = ours and owner_of_sandbox(sandbox) is not None
+        is_sandbox = ours and (owner_of_sandbox(sandbox) is not None or is_warm_machine(sandbox))
         return FoundTask(arn, sandbox if is_sandbox else None, f"{family}, started by {started_by}")
 
 

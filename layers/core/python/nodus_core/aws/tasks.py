@@ -102,6 +102,11 @@ class EcsSandboxTasks:
     def state(self, task: str) -> TaskReport:
         return self._fleet.states([task])[task]
 
+    def tag(self, task: str, tags: Mapping[str, str]) -> None:
+        pairs = [{"key": key, "value": value} for key, value in tags.items()]
+        with translated(f"tagging task {task}"):
+            self._client.tag_resource(resourceArn=task, tags=pairs)
+
     def _request(
         self,
         sandbox: str,

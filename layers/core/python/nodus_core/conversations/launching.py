@@ -2,8 +2,10 @@
 
 import logging
 import secrets
+from collections.abc import Mapping
 
 from nodus_core.conversations import sandbox_ends
+from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import rest_until_due, wait_until
 from nodus_core.conversations.session import Session
@@ -29,8 +31,22 @@ START_LIMIT_S = 300.0
 GPU_START_LIMIT_S = 900.0
 """The same for one with GPUs, whose machine may have to be started first, and has a large image to pull."""
 
+SANDBOX_ID, ENROL_CODE = "NODUS_SANDBOX_ID", "NODUS_ENROL_CODE"
+"""Variables that say whose a machine is."""
+
 HARD_DEADLINE_S = 24 * 3600 * 7
 """Seconds after which a daemon ends itself whatever happens: no forgotten bill (FLD-10)."""
+
+
+def told(machine: Machine, link: Mapping[str, str]) -> dict[str, str]:
+    """The daemon's variables but for whose it is: what its task is started with."""
+    return {
+        **link,
+        "NODUS_WORKSPACE": machine.working_dir,
+        "NODUS_HARD_DEADLINE_S": str(HARD_DEADLINE_S),
+        "NODUS_EGRESS": machine.egress,
+        **({"NODUS_EGRESS_ALLOW": ",".join(machine.allow)} if machine.allow else {}),
+    }
 
 
 def new_sandbox(session: Session) -> Sandbox:
@@ -95,13 +111,9 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
     task = session.ports.tasks.run(
         sandbox.id,
         {
-            **session.ports.link,
-            "NODUS_SANDBOX_ID": sandbox.id,
-            "NODUS_ENROL_CODE": code,
-            "NODUS_WORKSPACE": machine.working_dir,
-            "NODUS_HARD_DEADLINE_S": str(HARD_DEADLINE_S),
-            "NODUS_EGRESS": machine.egress,
-            **({"NODUS_EGRESS_ALLOW": ",".join(machine.allow)} if machine.allow else {}),
+            **told(machine, session.ports.link),
+            SANDBOX_ID: sandbox.id,
+            ENROL_CODE: code,
         },
         cpu=machine.cpu,
         memory=machine.memory,

@@ -14,6 +14,7 @@ from nodus_core.conversations.waiters import Waiters
 from nodus_core.journal.ports import Event, Events
 from nodus_core.kernel import metering
 from nodus_core.kernel.errors import ConditionFailed
+from nodus_core.kernel.ids import is_warm_machine
 from nodus_core.kernel.states import CommandState, SandboxState
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class Reactions:
         The end of another task than the one on record means nothing: that one was never the sandbox's.
         """
         journal = self.kicks.journal
+        if is_warm_machine(sandbox_id):
+            sandbox_id = self._of_the_pool(sandbox_id)
         sandbox = journal.sandbox(sandbox_id)
         if sandbox is None:
             log.warning("task of unknown sandbox %r has stopped", sandbox_id)
@@ -95,6 +98,16 @@ class Reactions:
         except ConditionFailed:
             log.info("sandbox %s was known to be gone", sandbox_id)
         self.kicks.kick(sandbox.conversation)
+
+    def _of_the_pool(self, machine: str) -> str:
+        """The sandbox that a machine of the pool has become; nobody gets one that has ended before."""
+        journal = self.kicks.journal
+        try:
+            journal.warm.drop(machine)
+        except ConditionFailed:
+            bound = journal.bound_machine(machine)
+            return bound.sandbox if bound else machine
+        return machine
 
     def _sandbox_changed(self, sandbox_id: str) -> None:
         sandbox = self.kicks.journal.sandbox(sandbox_id)

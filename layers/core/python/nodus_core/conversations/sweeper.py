@@ -22,6 +22,7 @@ from nodus_core.conversations.left_images import LeftImagesKeeping
 from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.task_sweep import Reconciled, TaskSweep
 from nodus_core.conversations.waiters import Waiters
+from nodus_core.conversations.warm_pool import Kept, WarmPool
 from nodus_core.journal import keys
 from nodus_core.journal.builder import ImageBuilder
 from nodus_core.journal.keys import DUE_SHARDS
@@ -52,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one call did. `reclaimed` counts loose values. `finished`: all that was due was looked at, before the
+    """What one call did. `reclaimed` counts loose values, `pool` warm machines. `finished`: all that was due was looked at, before the
     time was up. `tasks`: what the look at tasks came to."""
 
     passes: int
@@ -61,12 +62,14 @@ class Sweep:
     finished: bool = True
     reclaimed: int = 0
     tasks: Reconciled = field(default_factory=Reconciled)
+    pool: Kept = field(default_factory=Kept)
 
 
 @dataclass(frozen=True)
 class Sweeper:
     kicks: Kicks
     tasks: TaskSweep
+    pool: WarmPool
     values: Reclaim
     expiry: Expiry
     batches: BatchKeeping
@@ -89,18 +92,20 @@ class Sweeper:
     def _passes(self, remaining: Callable[[], float]) -> Sweep:
         first = self._pass(lambda: remaining() - TASKS_S, _QUICK, RESERVE_S)
         before = remaining()
-        first = replace(first, tasks=self._look_at_tasks(remaining))
+        tasks, pool = self._look_at_tasks(remaining)
+        first = replace(first, tasks=tasks, pool=pool)
         pause = max(BETWEEN_PASSES.total_seconds() - (before - remaining()), 0.0)
         if not first.finished or remaining() < pause + RESERVE_S or not self._will_be_due():
             return first
         self.kicks.clock.sleep(pause)
         second = self._pass(remaining, _QUICK, RESERVE_S)
         kicked, failed = first.kicked + second.kicked, first.failed + second.failed
-        return Sweep(2, kicked, failed, second.finished, tasks=first.tasks)
+        return Sweep(2, kicked, failed, second.finished, tasks=tasks, pool=pool)
 
-    def _look_at_tasks(self, remaining: Callable[[], float]) -> Reconciled:
+    def _look_at_tasks(self, remaining: Callable[[], float]) -> tuple[Reconciled, Kept]:
         end = max(remaining() - TASKS_S, RESERVE_S)
-        return self.tasks.reconcile(lambda: remaining() - end)
+        reconciled = self.tasks.reconcile(lambda: remaining() - end)
+        return reconciled, self.pool.keep(lambda: remaining() - end)
 
     def _pass(self, remaining: Callable[[], float], nouns: frozenset[str], reserve: float) -> Sweep:
         kicked = failed = 0

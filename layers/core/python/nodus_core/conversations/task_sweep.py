@@ -9,7 +9,7 @@ Every judgement is made of a row that was read after the task was listed. Both w
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from nodus_core.conversations.kicks import Kicks
@@ -17,11 +17,15 @@ from nodus_core.conversations.sandbox_ends import BELIEVED_MISSING_S
 from nodus_core.journal.keys import LIVE_SHARDS
 from nodus_core.journal.ports import FoundTask, TaskFleet
 from nodus_core.kernel.errors import CorruptRow, NodusError
+from nodus_core.kernel.ids import is_warm_machine
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import ALIVE_SANDBOXES, SandboxState
 
 AT_ONCE = 100
 """Tasks of one question."""
+
+WAITING = ""
+"""In the place of the sandbox of a machine that waits for one (`warm_pool`)."""
 
 MOST_NAMED = 5
 """Tasks of others that one line of the log names."""
@@ -101,17 +105,31 @@ class TaskSweep:
 
     def _end_unwanted(self, tasks: Sequence[str], tally: _Tally) -> None:
         """Stops those of the tasks that no sandbox wants."""
-        found = self.fleet.whose(tasks) if tasks else []
+        found = [self._as_it_became(each) for each in self.fleet.whose(tasks)] if tasks else []
         heads, broken = self._heads(sorted({each.sandbox for each in found if each.sandbox}))
         for each in found:
             if each.sandbox is None:
                 tally.foreign.append(each)
+            elif each.sandbox == WAITING:
+                continue
             elif each.sandbox in broken:
                 tally.failed += 1  # who cannot be read may want it
             elif (why := _why_unwanted(each, heads.get(each.sandbox))) is None:
                 tally.housed.add(each.sandbox)
             else:
                 self._end(each, why, tally)
+
+    def _as_it_became(self, found: FoundTask) -> FoundTask:
+        """A task of the pool as that of the sandbox whose it is now, or as one that waits for somebody."""
+        if found.sandbox is None or not is_warm_machine(found.sandbox):
+            return found
+        journal = self.kicks.journal
+        machine = journal.warm_machine(found.sandbox)
+        if machine is not None and machine.task in (None, found.task):
+            return replace(found, sandbox=WAITING)
+        # Read in this order: one that is not there any more may just have become somebody's.
+        bound = journal.bound_machine(found.sandbox)
+        return found if bound is None else replace(found, sandbox=bound.sandbox)
 
     def _end(self, found: FoundTask, why: str, tally: _Tally) -> None:
         try:

@@ -30,6 +30,7 @@ from nodus_core.journal.store import Key, Row, Store
 from nodus_core.journal.terminals import Terminals
 from nodus_core.journal.terms import CallPlace, Terms, keys_of, terms_of
 from nodus_core.journal.turns import Turns
+from nodus_core.journal.warm import Warm
 from nodus_core.journal.writer import Writer
 from nodus_core.kernel.connections import Connection, Ticket
 from nodus_core.kernel.image_builds import ImageBuild, LeftImages
@@ -48,6 +49,7 @@ from nodus_core.kernel.objects import (
 from nodus_core.kernel.sandboxes import Ask, AskAnswer, Command, Sandbox
 from nodus_core.kernel.tasks import Observation, Task
 from nodus_core.kernel.times import stamp
+from nodus_core.kernel.warm import BoundMachine, WarmMachine
 
 T = TypeVar("T")
 
@@ -100,6 +102,7 @@ class Journal:
         self.terminals = Terminals(writer)
         self.image_builds = ImageBuilds(writer)
         self.previews = Previews(writer)
+        self.warm = Warm(writer)
 
     # --- resources ---
 
@@ -276,6 +279,18 @@ class Journal:
             None if head is None else from_row(Sandbox, head),
             None if answer is None else from_row(AskAnswer, answer),
         )
+
+    def warm_machines(self) -> list[WarmMachine]:
+        """All machines that belong to nobody yet, in no order that means anything."""
+        return [from_row(WarmMachine, row) for row in self._rows(keys.WARM)]
+
+    def warm_machine(self, machine: str) -> WarmMachine | None:
+        """None: it was given to somebody (ask `bound_machine` next, in this order), or dropped, or never was."""
+        return self._one(WarmMachine, keys.warm_key(machine))
+
+    def bound_machine(self, machine: str) -> BoundMachine | None:
+        """Whose a machine has become; None: nobody's."""
+        return self._one(BoundMachine, keys.bound_key(machine))
 
     # --- models ---
 

@@ -126,6 +126,19 @@ def sandbox_partitions(sandbox: str) -> tuple[str, str, str]:
     return ask_partition(sandbox), open_partition(sandbox), sandbox_partition(sandbox)
 
 
+WARM = "warm"
+"""The partition of the machines that belong to nobody yet: alone, so that one read finds them all."""
+
+
+def warm_key(machine: str) -> Key:
+    return Key(WARM, machine)
+
+
+def bound_key(machine: str) -> Key:
+    """Whose a machine of the pool has become."""
+    return Key(f"bound#{machine}", "bound")
+
+
 def sandbox_key(sandbox: str) -> Key:
     return Key(sandbox_partition(sandbox), "head")
 

@@ -105,10 +105,15 @@ class SandboxTasks(Protocol):
 
     def state(self, task: str) -> TaskReport: ...
 
+    def tag(self, task: str, tags: Mapping[str, str]) -> None:
+        """Gives a task tags, beside those that it has."""
+        ...
+
 
 @dataclass(frozen=True)
 class FoundTask:
-    """A task that is meant to run. `sandbox`: the id under which this deployment has started it; None: it has not.
+    """A task that is meant to run. `sandbox`: the id under which this deployment has started it, a sandbox's or that of
+    a warm machine; None: it has not.
 
     `about` says what it is by its own word: its family, and who has started it.
     """

@@ -20,6 +20,7 @@ _CALL = re.compile(r"^r(\d+)t(\d+)$")
 _ROUND = re.compile(r"^r(\d+)$")
 _RUNS_SANDBOX = re.compile(r"run-[0-9a-f]{32}-s[0-9]+")
 _SANDBOX_ID = re.compile(r"(.+)-s([1-9][0-9]{0,8})")
+_WARM = re.compile(r"warm-[0-9a-f]+")
 _ASK = re.compile(r"ask-([0-9]{2})-[0-9a-f]{32}")
 
 
@@ -42,6 +43,11 @@ def owner_of_sandbox(sandbox: str) -> tuple[str, int] | None:
     """The conversation of a sandbox and its number there; None for what is no such id."""
     match = _SANDBOX_ID.fullmatch(sandbox)
     return (match.group(1), int(match.group(2))) if match else None
+
+
+def is_warm_machine(name: str) -> bool:
+    """Whether it is the id of a machine that was started before anybody needed it."""
+    return _WARM.fullmatch(name) is not None
 
 
 def is_runs_sandbox(name: str) -> bool:

@@ -16,6 +16,7 @@ from nodus_core.kernel.ids import digest
 from nodus_core.kernel.sandboxes import Command
 from nodus_core.sandboxes.folders import RESTORE, SAVE
 from nodus_core.sandboxes.link import Link
+from nodus_core.sandboxes.warm_machines import WarmMachines
 from nodus_core.testing.memory_archives import MemoryArchives
 
 Behaviour = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -29,7 +30,8 @@ RUNNING: dict[str, Any] = {"state": "running"}
 
 @dataclass
 class Daemon:
-    """One started task; without a `sandbox` it is somebody else's, a `deaf` one never asks the link. `folder` is what stands in its saved folder: a line for each command that ran."""
+    """One started task; without a `sandbox` it is somebody else's, a `deaf` one never asks the link, one of the pool
+    was started as `warm`. `folder` is what stands in its saved folder: a line for each command that ran."""
 
     sandbox: str
     code: str
@@ -40,6 +42,7 @@ class Daemon:
     alive: bool = True
     up: bool = False
     deaf: bool = False
+    warm: str | None = None
     folder: bytes = b""
 
 
@@ -57,6 +60,7 @@ class ScriptedSandboxes:
         self.answers: Answers = lambda kind, request: failed("invalid")
         self.output = _output
         self.rings: list[str] = []
+        self.tags: dict[str, dict[str, str]] = {}
         self.link: Link | None = None
         self.isolated = True
         self.guard = "network"
@@ -79,7 +83,9 @@ class ScriptedSandboxes:
         self.gpus[sandbox] = gpus
         if arn not in self.daemons:
             token, boot = f"token-{sandbox}", f"boot-{sandbox}"
-            self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot)
+            warm = sandbox if variables.get("NODUS_WARM") else None
+            self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot, warm=warm)
+            self.tags[arn] = dict(tags or {})
         return arn
 
     def find(self, sandbox: str) -> str | None:
@@ -96,6 +102,9 @@ class ScriptedSandboxes:
             return TaskReport("missing")
         return TaskReport("running") if daemon.alive else TaskReport("stopped", "killed by the test")
 
+    def tag(self, task: str, tags: Mapping[str, str]) -> None:
+        self.tags[task] |= tags
+
     # --- TaskFleet ---
 
     def pages(self) -> Iterator[Sequence[str]]:
@@ -106,7 +115,7 @@ class ScriptedSandboxes:
 
     def whose(self, tasks: Sequence[str]) -> list[FoundTask]:
         return [
-            FoundTask(arn, self.daemons[arn].sandbox or None, "scripted")
+            FoundTask(arn, self.daemons[arn].warm or self.daemons[arn].sandbox or None, "scripted")
             for arn in tasks
             if arn in self.daemons and self.daemons[arn].alive
         ]
@@ -127,7 +136,8 @@ class ScriptedSandboxes:
         for daemon in list(self.daemons.values()):
             if daemon.alive and not daemon.deaf:
                 try:
-                    self._turn(daemon)
+                    if self._is_somebodys(daemon):
+                        self._turn(daemon)
                 except Refusal:
                     daemon.alive = False
 
@@ -159,6 +169,19 @@ class ScriptedSandboxes:
             result = daemon.known[command.id]
             if daemon.alive and result is not RUNNING:
                 self.link.done(sandbox, daemon.boot, command.id, json.dumps(result))
+
+    def _is_somebodys(self, daemon: Daemon) -> bool:
+        """Whether it is no machine of the pool, or has become somebody's; its own code is `own-` and its first one."""
+        if daemon.warm is None or daemon.warm != daemon.sandbox:
+            return True
+        if self.link is None:
+            raise RuntimeError("connect the sandboxes to a link first")
+        own, link = f"own-{daemon.code}", WarmMachines(self.link.journal)
+        sandbox = link.whose(daemon.warm, digest(daemon.token), daemon.code, digest(own))
+        if sandbox is None:
+            return False
+        daemon.sandbox, daemon.code = sandbox, own
+        return True
 
     def _run(self, daemon: Daemon, command: Command, request: dict[str, Any]) -> dict[str, Any]:
         """A command that has not run yet; folders are saved and restored unless the behaviour has a word on it."""

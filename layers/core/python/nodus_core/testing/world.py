@@ -20,6 +20,8 @@ from nodus_core.conversations.shelf import Shelf
 from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.unresolved import name_of
 from nodus_core.conversations.waiters import Waiters
+from nodus_core.conversations.warm_pool import WarmPool
+from nodus_core.conversations.warm_tasks import WarmTasks
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.accounts import limiting, opening
 from nodus_core.journal.journal import Journal
@@ -117,6 +119,7 @@ class World:
         self.sandboxes.link = Link(self.outside, self.payloads, self.clock, self.vault)
         self.kicks = Kicks(self.journal, self.executions, self.clock)
         self.crashes = 0
+        self.warm = 0
 
     @property
     def batches(self) -> BatchKeeping:
@@ -129,13 +132,18 @@ class World:
         return TaskSweep(self.sandboxes, self.kicks)
 
     @property
+    def pool(self) -> WarmPool:
+        """What the sweeper does with warm machines, in a process that may crash: `warm` of them are wanted."""
+        return WarmPool(self.journal, self.sandboxes, self.sandboxes, self.clock, self.ids, self.warm)
+
+    @property
     def ports(self) -> Ports:
         return Ports(
             journal=self.journal,
             payloads=self.payloads,
             archives=self.sandboxes.archives,
             models=self.models,
-            tasks=self.sandboxes,
+            tasks=WarmTasks(self.sandboxes, self.journal, self.clock) if self.warm else self.sandboxes,
             bell=self.sandboxes,
             clock=self.clock,
             ids=self.ids,
@@ -290,6 +298,7 @@ class World:
     def _look_at_tasks(self) -> None:
         try:
             self.task_sweep.reconcile(lambda: 1.0)
+            self.pool.keep(lambda: 1.0)
         except Crash:
             self.crashes += 1
 
