@@ -14,6 +14,7 @@ import platform
 import signal
 import socket
 import stat
+import struct
 import sys
 
 AF_UNIX = int(socket.AF_UNIX)
@@ -29,7 +30,10 @@ CLOSED = (errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EACCES, err
 SOL_SOCKET, SO_BINDTODEVICE = 1, 25
 IPPROTO_IP, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT = 0, 4, 15, 19
 IPPROTO_TCP, IPPROTO_SCTP, IPPROTO_MPTCP = 6, 132, 262
+IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
 LOOSE_ROUTE = bytes((131, 7, 4, 127, 0, 0, 1, 0))
+GROUP, SOURCE = (socket.inet_aton(address) for address in ("232.0.0.1", "127.0.0.1"))
+DEVICE = struct.pack("Q", 1)  # loopback is always the first one, and announces nothing
 
 # Numbers that are the same on every 64-bit processor.
 SYS_IO_URING_SETUP = 425
@@ -67,7 +71,16 @@ def ways_beyond_loopback():
     for protocol in (IPPROTO_SCTP, IPPROTO_MPTCP):
         if libc.socket(FAMILIES["AF_INET"], 1, protocol) >= 0:
             yield f"streams of protocol {protocol}"
-    for option, value in ((IP_OPTIONS, LOOSE_ROUTE), (IP_FREEBIND, 1), (IP_TRANSPARENT, 1)):
+    options = (
+        (IP_OPTIONS, LOOSE_ROUTE),
+        (IP_FREEBIND, 1),
+        (IP_TRANSPARENT, 1),
+        # groups, which are announced on a device whatever the socket is bound to
+        (IP_ADD_SOURCE_MEMBERSHIP, GROUP + SOURCE + SOURCE),
+        (MCAST_JOIN_GROUP, DEVICE + stored(GROUP)),
+        (MCAST_JOIN_SOURCE_GROUP, DEVICE + stored(GROUP) + stored(SOURCE)),
+    )
+    for option, value in options:
         if not fails(lambda stream, option=option, value=value: stream.setsockopt(IPPROTO_IP, option, value)):
             yield f"option {option} of IP"
     if not fails(lambda stream: stream.bind(ANYWHERE)):
@@ -78,6 +91,11 @@ def ways_beyond_loopback():
         yield "sockets that are accepted, which lose their address"
     for address in OUTSIDE:
         yield from (f"{address}, {way}" for way, prepare in preparations() if reaches(address, prepare))
+
+
+def stored(address):
+    """An IPv4 address as a `struct sockaddr_storage`."""
+    return struct.pack("HH4s120x", FAMILIES["AF_INET"], 0, address)
 
 
 def preparations():

@@ -31,8 +31,11 @@ _STREAM_KINDS = tuple(
     socket.SOCK_STREAM | flags
     for flags in (0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
 )
-# A route that the sender chooses (IP_OPTIONS), and addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT).
-_ROUTING = (4, 15, 19)
+# IP_TOS, TTL, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, MINTTL, BIND_ADDRESS_NO_PORT, LOCAL_PORT_RANGE. Not a
+# route that the sender chooses (IP_OPTIONS), nor addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT),
+# nor groups (IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, ...), which the kernel announces on a device at once, whatever
+# the socket is bound to.
+_HARMLESS_OF_IP = (1, 2, 8, 10, 11, 12, 13, 21, 24, 51)
 
 _PTRACE_ATTACH = 16
 _PTRACE_SEIZE = 0x4206
@@ -160,8 +163,8 @@ class AskForStreams:
 
 
 @dataclass(frozen=True)
-class RefuseOptions:
-    """Of `setsockopt`: refuse these options of one level."""
+class OnlyOptions:
+    """Of `setsockopt`: refuse all options of one level but these."""
 
     call: str
     level: int
@@ -173,16 +176,16 @@ class RefuseOptions:
         tests = [Instruction(bpf.JUMP_EQUAL, count - i, 0, option) for i, option in enumerate(self.options)]
         body = [
             bpf.load_argument(1),
-            Instruction(bpf.JUMP_EQUAL, 0, count + 1, self.level),
+            Instruction(bpf.JUMP_EQUAL, 0, count + 2, self.level),
             bpf.load_argument(2),
             *tests,
-            bpf.give(bpf.ALLOW),
             bpf.fail(self.errno),
+            bpf.give(bpf.ALLOW),
         ]
         return [Instruction(bpf.JUMP_EQUAL, 0, len(body), number), *body]
 
 
-Rule = Refuse | RefuseBits | RefuseValues | OnlyValues | OnlySockets | AskForStreams | RefuseOptions
+Rule = Refuse | RefuseBits | RefuseValues | OnlyValues | OnlySockets | AskForStreams | OnlyOptions
 
 _PRIVILEGED = (
     *("acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime", "delete_module"),
@@ -220,8 +223,8 @@ def command_rules(*, asks: bool = False) -> list[Rule]:
     unix = (socket.AF_UNIX.value,)
     pairs = OnlyValues("socketpair", 0, unix, errno.EAFNOSUPPORT)
     if asks:
-        routing = RefuseOptions("setsockopt", socket.IPPROTO_IP, _ROUTING)
-        sockets: list[Rule] = [AskForStreams("socket"), routing, pairs]
+        options = OnlyOptions("setsockopt", socket.IPPROTO_IP, _HARMLESS_OF_IP)
+        sockets: list[Rule] = [AskForStreams("socket"), options, pairs]
     else:
         sockets = [OnlyValues("socket", 0, unix, errno.EAFNOSUPPORT), pairs]
     return [*sockets, Refuse("setns"), *_common_rules()]

@@ -16,7 +16,7 @@ from sandboxd import guard
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
-from sandboxd.seccomp.rules import RefuseOptions, build, command_rules
+from sandboxd.seccomp.rules import OnlyOptions, build, command_rules
 from sandboxd.seccomp.streams import StreamGiver, bound_stream
 from sandboxd.wayout import WayOut
 
@@ -149,6 +149,26 @@ told(lambda: stream.bind(("0.0.0.0", 0)))
 
 
 @as_root
+def test_no_group_is_joined_by_which_a_device_would_say_something(greeter: int, port: int) -> None:
+    """The kernel announces a group at once, on any device: what is bound to loopback does not keep it from that."""
+    code = f"""{ERRNO}
+import struct
+address = lambda text: struct.pack("HH4s120x", 2, 0, socket.inet_aton(text))
+group, source = address("232.7.7.7"), address("192.0.2.1")
+membership = socket.inet_aton("232.7.7.7") + socket.inet_aton("127.0.0.1") * 2
+for option in range(32, 51):
+    for value in (bytes(4), membership, *(struct.pack("Q", n) + group + source for n in (1, 2))):
+        stream = socket.socket()
+        told(lambda: stream.setsockopt(socket.IPPROTO_IP, option, value))
+with open("/proc/net/igmp") as file:
+    print("070707E8" in file.read())
+"""
+    said = python(policy(greeter), port, code).split()
+    assert set(said[:-1]) == {"EPERM"}
+    assert said[-1] == "False"
+
+
+@as_root
 @pytest.mark.parametrize(
     "code",
     [
@@ -191,11 +211,16 @@ def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> N
         (socket.socket, command_rules(asks=True), "open: sockets that are bound to nothing"),
         (
             bound_stream,
-            [rule for rule in command_rules(asks=True) if not isinstance(rule, RefuseOptions)],
+            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
             "open: option 15 of IP",
         ),
+        (
+            bound_stream,
+            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
+            "open: option 42 of IP",
+        ),
     ],
-    ids=["not-bound", "options"],
+    ids=["not-bound", "options", "groups"],
 )
 def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: str) -> None:
     async def story(host: ProcessHost) -> list[str]:
