@@ -10,6 +10,7 @@ its port only while it is connected. So nobody can connect to a given one: it dr
 import contextlib
 import ctypes
 import errno
+import functools
 import logging
 import os
 import secrets
@@ -17,7 +18,8 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from . import bpf
 from .bpf import Instruction
@@ -27,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 _PORTS = range(10_000, 61_000)
+_KERNELS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TRIES = 64
 
 _SO_ATTACH_FILTER, _SO_LOCK_FILTER = 26, 44
@@ -46,6 +49,20 @@ _NOBODY_CONNECTS = bpf.encode(
 MakeStream = Callable[[], socket.socket]
 
 
+@functools.cache
+def given_ports(kernels: Path = _KERNELS) -> Sequence[int]:
+    """Ports that may be given: none of those that the kernel chooses for connections.
+
+    It chooses none that somebody has bound, at whatever address. So with those a command could take the last one that
+    the daemon needs for its link, or the proxy for a host.
+    """
+    try:
+        first, last = (int(word) for word in kernels.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return _PORTS
+    return [port for port in _PORTS if not first <= port <= last] or _PORTS
+
+
 def bound_stream() -> socket.socket:
     """A TCP socket that can reach nothing but loopback, and that nobody can connect to.
 
@@ -57,9 +74,10 @@ def bound_stream() -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         _close_to_others(made)
+        ports = given_ports()
         for _ in range(_TRIES):
             with contextlib.suppress(OSError):
-                made.bind((LOOPBACK, secrets.choice(_PORTS)))
+                made.bind((LOOPBACK, secrets.choice(ports)))
                 return made
         raise OSError(errno.EADDRNOTAVAIL, "no port of loopback is free")
     except BaseException:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
 from sandboxd.seccomp.rules import OnlyOptions, build, command_rules
-from sandboxd.seccomp.streams import StreamGiver, bound_stream
+from sandboxd.seccomp.streams import StreamGiver, bound_stream, given_ports
 from sandboxd.wayout import WayOut
 
 from tests.integration.greeting_host import greeting_host
@@ -194,6 +195,27 @@ def test_many_at_once_and_programs_that_die_meanwhile(greeter: int, port: int) -
         return [text(outcome) for outcome in (await asyncio.gather(*outcomes))[1:]]
 
     assert behind(policy(greeter), port, story) == ["hello from files.test\n"] * 6
+
+
+@pytest.mark.parametrize(
+    ("kernels", "given"),
+    [
+        ("32768\t60999\n", range(10_000, 32_768)),
+        ("20000\t70000\n", range(10_000, 20_000)),
+        ("1024\t65535\n", range(10_000, 61_000)),  # there are no others
+        ("nonsense", range(10_000, 61_000)),
+    ],
+)
+def test_commands_take_no_port_of_which_the_kernel_gives_the_daemon_one(
+    kernels: str, given: range, tmp_path: Path
+) -> None:
+    said = tmp_path / "range"
+    said.write_text(kernels)
+    ports = given_ports(said)
+    assert set(ports) <= set(given)
+    assert {given[0], given[-1] - 1} <= set(ports)
+    with bound_stream() as stream:
+        assert stream.getsockname()[1] in given_ports()
 
 
 @as_root
