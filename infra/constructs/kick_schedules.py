@@ -12,6 +12,9 @@ from constructs import Construct
 
 from infra.names import Names
 
+_KINDS_OF_LINES = ("run", "sandbox")
+"""How the names of lines begin that have a deadline, and so of their schedules."""
+
 
 class KickSchedules(Construct):
     """A group of EventBridge schedules, which go with it, and the role by which they invoke one function.
@@ -49,8 +52,8 @@ class KickSchedules(Construct):
 
     @property
     def schedule_arns(self) -> list[str]:
-        """Every schedule of the group; and the runs' names in the default group, see `permissions.schedule_kicks`."""
-        return [self._arn(f"{self.name}/*"), self._arn("default/run-*")]
+        """Every schedule of the group; and the lines' names in the default group, see `permissions.schedule_kicks`."""
+        return [self._arn(f"{self.name}/*"), *(self._arn(f"default/{kind}-*") for kind in _KINDS_OF_LINES)]
 
     def _arn(self, name: str) -> str:
         return Stack.of(self).format_arn(

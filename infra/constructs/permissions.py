@@ -72,7 +72,7 @@ def schedule_kicks(function: NodusFunction, schedules: KickSchedules) -> None:
     function.allow(
         "scheduler:CreateSchedule",
         on=schedules.schedule_arns,
-        because="A schedule's name is the run's id, not known before; these are those of one group.",
+        because="A schedule's name is the line's id, not known before; these are those of one group.",
     )
     function.allow(
         "iam:PassRole",

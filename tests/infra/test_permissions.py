@@ -174,8 +174,10 @@ def test_only_the_sandboxes_execution_role_can_be_passed_and_only_to_ecs(assembl
 
 def test_schedules_can_only_be_made_and_can_only_invoke_the_reactor(assembly: Assembly) -> None:
     (making,) = with_action(assembly, "api", "scheduler:CreateSchedule")
-    assert len(as_list(making["Resource"])) == 2
+    assert len(as_list(making["Resource"])) == 3
     assert all("schedule/" in str(each) and str(each) != "*" for each in as_list(making["Resource"]))
+    for line in ("run-", "sandbox-"):  # the local cloud looks at the default group alone
+        assert any(f"schedule/default/{line}*" in str(each) for each in as_list(making["Resource"]))
     (passing,) = with_action(assembly, "api", "iam:PassRole")
     assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
     role = passing["Resource"]["Fn::GetAtt"][0]
