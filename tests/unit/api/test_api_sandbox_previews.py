@@ -285,6 +285,8 @@ def test_a_hostile_page_has_no_word_on_the_origin_that_it_seems_to_have(served: 
         ["X-Amz-Meta", "1"],
         ["X-Accel-Redirect", "/private/"],
         ["X-Sendfile", "/etc/passwd"],
+        ["X-LiteSpeed-Location", "/etc/passwd"],
+        ["X-Reproxy-URL", "http://169.254.169.254/"],
         ["Transfer-Encoding", "chunked"],
         ["Connection", "keep-alive"],
         ["Content-Length", "5"],

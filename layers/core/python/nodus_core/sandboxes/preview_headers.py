@@ -55,7 +55,10 @@ _OUT = frozenset(
 )
 _NOT_OUT = frozenset({"x-content-type-options", "x-dns-prefetch-control", "x-frame-options", "x-request-id"})
 # Of a server that an operator has put before the API some name a file or a page of its own, to be sent instead.
-_NOT_OUT_FROM = ("x-accel-", "x-amz-", "x-amzn-", "x-forwarded-", "x-lighttpd-", "x-permitted-", "x-sendfile")
+_NOT_OUT_FROM = (
+    *("x-accel-", "x-amz-", "x-amzn-", "x-forwarded-", "x-lighttpd-", "x-litespeed-", "x-permitted-"),
+    *("x-reproxy-", "x-sendfile"),
+)
 _ONCE = frozenset({"content-type", "location"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _VALUE_IN = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
