@@ -17,6 +17,10 @@ from pathlib import Path
 from localstack.ecs_agent.limits import Limits
 
 CONTROLLERS = ("memory", "pids", "cpu")
+
+DAEMONS_PROCESSES = 64
+"""Threads and processes of the daemon, beside those of commands, which RLIMIT_NPROC counts."""
+
 _PERIOD_US = 100_000
 _REMOVE_S = 2.0
 
@@ -123,7 +127,7 @@ def _write_memory_2(folder: Path, limits: Limits) -> None:
 
 
 def _write_pids(folder: Path, limits: Limits) -> None:
-    (folder / "pids.max").write_text(str(limits.processes))
+    (folder / "pids.max").write_text(str(limits.processes + DAEMONS_PROCESSES))
 
 
 def _write_cpu_1(folder: Path, limits: Limits) -> None:

@@ -232,6 +232,7 @@ class CommandDesk:
             env={**self._env, **request.env, **self._secrets},
             start_to_end_s=request.start_to_end_s,
             grace_s=request.grace_s,
+            spares=True,
             redactor=self._redactor,
         )
 

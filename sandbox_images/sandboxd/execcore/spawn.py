@@ -4,7 +4,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sandboxd.execcore.spec import MARK_NAME, CommandUser, ExecSpec, SpawnError
@@ -12,6 +14,9 @@ from sandboxd.execcore.spec import MARK_NAME, CommandUser, ExecSpec, SpawnError
 _COMMAND_UMASK = 0o022
 _OOM_SCORE_ADJ = 500
 """Added to a command's badness, so that the kernel ends it before the daemon."""
+
+SPARED = 64
+"""Processes of the limit for a user (`RLIMIT_NPROC`) that commands leave to others that are started for them."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +76,22 @@ def _popen(
     spec: ExecSpec, mark: str, user: CommandUser, group_mark: int | None, *, stdin: int, outputs: list[int]
 ) -> int:
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what the agent asks for is what the daemon is for
-            spec.argv,
-            cwd=spec.cwd,
-            env={**spec.env, MARK_NAME: mark},
-            stdin=stdin,
-            stdout=outputs[0],
-            stderr=outputs[-1],
-            start_new_session=True,
-            umask=_COMMAND_UMASK,
-            close_fds=True,
-            pass_fds=spec.fds,
-            user=user.uid,
-            group=user.gid,
-            extra_groups=None if user.uid is None else [] if group_mark is None else [group_mark],
-        )
+        with _sparing() if spec.spares else contextlib.nullcontext():
+            process = subprocess.Popen(  # noqa: S603 - running what the agent asks for is what the daemon is for
+                spec.argv,
+                cwd=spec.cwd,
+                env={**spec.env, MARK_NAME: mark},
+                stdin=stdin,
+                stdout=outputs[0],
+                stderr=outputs[-1],
+                start_new_session=True,
+                umask=_COMMAND_UMASK,
+                close_fds=True,
+                pass_fds=spec.fds,
+                user=user.uid,
+                group=user.gid,
+                extra_groups=None if user.uid is None else [] if group_mark is None else [group_mark],
+            )
     except OSError as error:
         raise _spawn_error(error, spec) from error
     except (ValueError, UnicodeError) as error:  # NUL or a lone surrogate in an argument
@@ -94,6 +100,24 @@ def _popen(
     # The reaper waits for this child. Without a return code, Popen would wait for it too when it is collected.
     process.returncode = 0
     return pid
+
+
+@contextlib.contextmanager
+def _sparing() -> Iterator[None]:
+    """What is started meanwhile may fill its user's processes up to the last few.
+
+    A command that has filled them all would keep its folder from being saved, and a person from its files. It may
+    lift the lower limit again; then it has harmed nobody but itself.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft == resource.RLIM_INFINITY or soft <= 2 * SPARED:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_NPROC, (soft - SPARED, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
 
 
 def _spawn_error(error: OSError, spec: ExecSpec) -> SpawnError:

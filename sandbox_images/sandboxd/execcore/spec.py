@@ -74,6 +74,7 @@ class ExecSpec:
         tty: the command's side of a pseudo-terminal, which becomes all three streams: nothing is kept of its output, and
             what the command has started ends with it.
         head_bytes, tail_bytes: how much output is kept of either end.
+        spares: whether it leaves the last of its user's processes to what is done for it: files, saves.
         redactor: what is taken out of the output before it is kept or counted.
         log: gets the two outputs apart, by a pipe for each; None: they have one pipe, and so the order between them.
     """
@@ -88,6 +89,7 @@ class ExecSpec:
     tty: int | None = None
     head_bytes: int = DEFAULT_KEEP_BYTES
     tail_bytes: int = DEFAULT_KEEP_BYTES
+    spares: bool = False
     redactor: Redactor = NOTHING
     log: OutputLog | None = None
 

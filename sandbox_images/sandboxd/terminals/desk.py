@@ -71,6 +71,7 @@ class TerminalDesk:
                     cwd=request.cwd,
                     env={**env, "TERM": request.term},
                     tty=terminal.pseudo.command_side,
+                    spares=True,
                 )
             )
         except SpawnError:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localstack.ecs_agent import cgroups
-from localstack.ecs_agent.cgroups import ControlGroups
+from localstack.ecs_agent.cgroups import DAEMONS_PROCESSES, ControlGroups
 from localstack.ecs_agent.limits import Limits
 
 LIMITS = Limits(memory_bytes=1000, processes=50, cpus=0.5)
@@ -37,7 +37,7 @@ def test_an_ordinary_users_delegated_group_is_used(delegated: tuple[Path, Path])
     assert group.folders == (scope / "nodus" / "sbx-1",)
     assert group.enforced == {"memory", "pids", "cpu"}
     assert (group.folders[0] / "memory.max").read_text() == "1000"
-    assert (group.folders[0] / "pids.max").read_text() == "50"
+    assert (group.folders[0] / "pids.max").read_text() == str(50 + DAEMONS_PROCESSES)
     assert (group.folders[0] / "cpu.max").read_text() == "50000 100000"
 
 

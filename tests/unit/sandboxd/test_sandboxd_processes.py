@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import resource
 from pathlib import Path
 
 import pytest
 from sandboxd.execcore import execution
 from sandboxd.execcore.execution import Execution
 from sandboxd.execcore.oom import was_out_of_memory
+from sandboxd.execcore.spawn import SPARED
 from sandboxd.execcore.spec import ExecSpec, ExecState, Outcome, SpawnError, StopReason
 
 from tests.unit.sandboxd.commands import living_in, process_host, run, run_all, shell, until
@@ -228,3 +230,27 @@ def test_pipes_that_background_processes_hold_are_bounded(
             assert len(os.listdir("/proc/self/fd")) - before == 3
 
     asyncio.run(story())
+
+
+def test_commands_leave_the_last_processes_of_their_user_to_saves_and_file_requests(tmp_path: Path) -> None:
+    """Else one that has filled them all keeps its folder from being saved when the sandbox stops."""
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (20_000, before[1]))
+    try:
+        specs = [shell("ulimit -Su", tmp_path, spares=spares) for spares in (True, False)]
+        said = [int(outcome.captured.head) for outcome in run_all(*specs)]
+        assert said == [20_000 - SPARED, 20_000]
+        assert resource.getrlimit(resource.RLIMIT_NPROC)[0] == 20_000
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+
+
+def test_of_a_limit_that_is_small_nothing_is_kept_back(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    if os.geteuid() != 0:
+        pytest.skip("others than root could start nothing within such a limit")
+    resource.setrlimit(resource.RLIMIT_NPROC, (SPARED, before[1]))
+    try:
+        assert int(run(shell("ulimit -Su", tmp_path, spares=True)).captured.head) == SPARED
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
