@@ -9,7 +9,7 @@ from nodus_core.conversations import (
     cooling,
     funding,
     requests,
-    resumption,
+    resolved,
     sandbox_ends,
 )
 from nodus_core.conversations.ports import AGAIN, Directive
@@ -235,7 +235,7 @@ def _canceled(session: Session, task: Task, result: Outcome | None) -> Task:
     """
     now = session.ports.clock.now()
     if task.state is TaskState.UNCERTAIN:
-        return resumption.ended(session, task) if task.resolution else replace(task, finished_at=now)
+        return resolved.ended(session, task) if task.resolution else replace(task, finished_at=now)
     if result is None:
         cost = ZERO if task.claim is None and not task.resent else task.cost
         return replace(task, state=TaskState.CANCELED, finished_at=now, cost=cost)
