@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nodus_core.resources.sandbox_file import MOST_FILE_BYTES
 from sandboxd.filework.work import handle
 
 from tests.unit.api.rest import Reply, Rest, manifest
@@ -249,3 +250,14 @@ def test_a_key_goes_to_the_daemon_so_that_a_change_is_made_once(files: Files) ->
     files.put("f", "x")
     assert keys[0] == keys[1] != ""
     assert keys[2] == ""
+
+
+def test_a_file_that_is_too_large_to_be_fetched_is_not_sent_at_all(files: Files) -> None:
+    with (files.folder / "sparse").open("wb") as made:
+        made.truncate(MOST_FILE_BYTES + 1)
+    asked = files.get("sparse")
+    assert (asked.code, asked.json["reason"]) == (409, "Conflict")
+    assert str(MOST_FILE_BYTES + 1) in asked.json["message"]
+    assert files.get("sparse", {"range": "bytes=0-999999"}).code == 409
+    assert files.get("sparse", {"range": "bytes=0-999"}).code == 206
+    assert files.contents == {}

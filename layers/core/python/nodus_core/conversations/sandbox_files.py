@@ -26,7 +26,7 @@ from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.objects import SANDBOX
 from nodus_core.kernel.times import stamp
-from nodus_core.resources.sandbox_file import FileMove, FileUpload, Save, Versions
+from nodus_core.resources.sandbox_file import MOST_FILE_BYTES, FileMove, FileUpload, Save, Versions
 from nodus_core.sandboxes.answers import (
     Entry,
     ListedFolder,
@@ -167,7 +167,17 @@ class SandboxFiles:
         return saved
 
     def _sent(self, seen: Seen, path: str, found: ReadFile) -> Content:
-        """A large file: the daemon sends it, once for each version and day, also where nobody waited for its end."""
+        """A large file: the daemon sends it, once for each version and day, also where nobody waited for its end.
+
+        Raises `Refusal` `Conflict` for one that is too large: a command makes one of any size in no time, and to send
+        it takes room in the sandbox, in the store, and time.
+        """
+        if found.size > MOST_FILE_BYTES:
+            message = (
+                f"{path[:300]!r} has {found.size} bytes, more than the {MOST_FILE_BYTES} that can be fetched; fetch a "
+                "part of it, or let a command split it"
+            )
+            raise Refusal("Conflict", message, kind=SANDBOX, name=seen.name)
         today = self.clock.now().date().isoformat()
         store = f"down-{digest(json.dumps([self.machines.running(seen).id, path, found.etag, today]))}"
         request = {
