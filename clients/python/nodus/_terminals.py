@@ -231,10 +231,13 @@ class AsyncTerminal:
                 again, said_s = min(again * 2, _LAST_AGAIN_S) if waits else again, now
                 continue
             waiting = asyncio.create_task(self._wanted.wait())
-            await asyncio.wait(
-                {waiting, hearing}, timeout=due - (now - said_s), return_when=asyncio.FIRST_COMPLETED
-            )
-            waiting.cancel()
+            try:
+                await asyncio.wait(
+                    {waiting, hearing}, timeout=due - (now - said_s), return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:  # who leaves closes the loop next: nothing may be left on it
+                waiting.cancel()
+                await asyncio.wait({waiting})
 
     async def _come_back(self) -> None:
         """Comes back when the server can be reached. Raises what the server refuses it with."""
