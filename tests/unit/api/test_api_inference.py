@@ -4,6 +4,7 @@ import ast
 
 import pytest
 from nodus_core.inference.catalogue import packaged_catalogue
+from nodus_core.inference.offered_texts import texts
 from nodus_core.testing.scripted_sandbox import RUNNING
 
 from tests.unit.api.rest import Rest, manifest
@@ -67,3 +68,24 @@ def test_a_model_or_a_sandbox_that_is_not_there_is_refused_by_name(rest: Rest) -
     assert guard.code == 400
     assert rest.get("sandboxes/other/inference").code == 404
     assert rest.get("sandboxes/mine/inference", project="lab").code == 404
+
+
+@pytest.mark.req("NOD-420", "NOD-423")
+def test_what_the_prompt_tells_people_to_do_is_accepted(rest: Rest) -> None:
+    prompt = rest.get("sandboxes/mine/inference").json["setupPrompt"]
+    assert "allows api.test under spec.network.egress" in prompt
+    assert rest.post("secrets", manifest("Secret", "key", {"data": {"token": "nodus-key"}})).code == 201
+    spec = {
+        "network": {"egress": {"policy": "AllowList", "allow": ["api.test"]}},
+        "env": [{"name": "NODUS_SERVER", "value": "https://api.test"}],
+        "secrets": [{"name": "key", "env": "NODUS_TOKEN", "key": "token"}],
+    }
+    made = rest.post("sandboxes", manifest("Sandbox", "coding", spec))
+    assert made.code == 201, made.json
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:4566", "[::1]:4566", "localhost:4566"])
+def test_a_server_that_no_sandbox_reaches_is_not_said_to_be_allowed(host: str) -> None:
+    prompt = texts("mine", None, host)["setupPrompt"]
+    assert "no sandbox reaches" in prompt
+    assert "allows" not in prompt

@@ -128,6 +128,7 @@ def test_unknown_fields_are_refused_with_a_suggestion(
         ),
         ({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}, "spec.env"),
         ({"env": [{"name": "NODUS_LINK_WS", "value": "x"}]}, "spec.env[0].name"),
+        ({"env": [{"name": "NODUS_TOKENS", "value": "x"}]}, "spec.env[0].name"),
         ({"env": [{"name": "1A", "value": "x"}]}, "spec.env[0].name"),
         ({"env": {"A": "1"}}, "spec.env"),
         ({"secrets": [{"name": "s", "env": "A"}]}, "spec.secrets[0].key"),

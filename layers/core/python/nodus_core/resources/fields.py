@@ -215,12 +215,17 @@ def _key(value: str) -> str:
     return value
 
 
+_OF_CLIENTS = ("NODUS_SERVER", "NODUS_TOKEN", "NODUS_ORG", "NODUS_PROJECT")
+"""What the package `nodus` reads: code in a sandbox may be given a server and a key of its own."""
+
+
 @check(pattern=whole(_VARIABLE), maxLength=LONGEST_NAME)
 def _variable(value: str) -> str:
     if len(value) > LONGEST_NAME or _VARIABLE.fullmatch(value) is None:
         raise problem(f"must be at most {LONGEST_NAME} letters, digits and _, not beginning with a digit")
-    if value.startswith("NODUS_"):
-        raise problem("names that begin with NODUS_ are the sandbox's own")
+    if value.startswith("NODUS_") and value not in _OF_CLIENTS:
+        free = ", ".join(_OF_CLIENTS)
+        raise problem(f"names that begin with NODUS_ are the sandbox's own, except {free}")
     return value
 
 

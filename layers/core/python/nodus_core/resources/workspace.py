@@ -108,7 +108,9 @@ class Network(Spec):
 class EnvVar(Spec):
     """An environment variable."""
 
-    name: Variable = Field(description="Name of the variable, which does not begin with NODUS_.")
+    name: Variable = Field(
+        description="Name of the variable; of those that begin with NODUS_ only NODUS_SERVER, NODUS_TOKEN, NODUS_ORG, NODUS_PROJECT."
+    )
     value: Annotated[Str, at_most(MOST_VALUE)] = Field(description="Its value, at most 32 KiB.")
 
 
@@ -116,7 +118,9 @@ class SecretVar(Spec):
     """A field of a project Secret as a variable."""
 
     name: Name = Field(description="Name of the Secret, of the same project.")
-    env: Variable = Field(description="Name of the variable, which does not begin with NODUS_.")
+    env: Variable = Field(
+        description="Name of the variable; of those that begin with NODUS_ only NODUS_SERVER, NODUS_TOKEN, NODUS_ORG, NODUS_PROJECT."
+    )
     key: SecretField = Field(description="Field of the Secret that is its value.")
 
 
