@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -137,6 +138,9 @@ def move(request: dict) -> tuple[dict, bytes]:
         there = lstat_or_none(to)
         if there is not None and (not request["overwrite"] or stat.S_ISDIR(there.st_mode)):
             raise RefusedError("exists", f"{to!r} is there already. Nothing was moved.")
+        folder = os.path.dirname(to)
+        if stat_or_none(folder) is None:  # rename would say it of the file that is there
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         os.rename(path, to)
     except BaseException:
         remove_folders(made)

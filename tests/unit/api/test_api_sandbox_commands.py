@@ -15,6 +15,8 @@ def behaves(kind: str, request: dict[str, Any]) -> dict[str, Any]:
         return RUNNING
     if request["command"] == "long":
         return exited("x" * 100_000 + "\n")
+    if request["cwd"] == "/none":
+        return {"state": "failed", "reason": "not_found", "message": "'/none': No such file or directory."}
     return exited(f"{request['command']} in {request['cwd']}\n", code=3 if request["command"] == "bad" else 0)
 
 
@@ -52,6 +54,39 @@ def test_a_command_runs_where_it_is_asked_to_and_its_output_is_what_it_put_out(r
     rest.world.pass_time(1)
     assert state(rest, bad)["exitCode"] == 3
     assert rest.get(f"{COMMANDS}/{long}/output").text == "x" * 100_000 + "\n"
+
+
+@pytest.mark.req("NOD-431")
+def test_a_command_that_did_not_run_says_why(rest: Rest) -> None:
+    name = run(rest, "ls", workingDir="/none").json["metadata"]["name"]
+    rest.world.pass_time(1)
+    found = state(rest, name)
+    assert (found["state"], found["message"]) == ("Failed", "'/none': No such file or directory.")
+    assert rest.get(COMMANDS).json["items"][0]["status"]["message"] == found["message"]
+
+
+@pytest.mark.req("NOD-410", "NOD-438")
+def test_a_sandbox_that_takes_no_command_says_what_to_do_about_it(rest: Rest) -> None:
+    assert rest.post("sandboxes", manifest("Sandbox", "new", {})).code == 201
+    pending = rest.post("sandboxes/new/commands", {"command": "ls", "requestKey": "k"})
+    assert (pending.code, pending.json["reason"]) == (409, "SandboxNotRunning")
+    assert "nodus wait sandbox/new --for=phase=Running" in pending.json["message"]
+    assert "nodus start" not in pending.json["message"]
+    rest.post("sandboxes/mine/stop")
+    rest.world.settle()
+    assert "is Paused (Stopped)" in run(rest, "ls").json["message"]
+    assert "nodus start sandbox/mine" in run(rest, "ls").json["message"]
+
+
+@pytest.mark.req("NOD-410", "NOD-438")
+def test_one_that_has_cost_its_limit_is_not_said_to_start(rest: Rest) -> None:
+    assert rest.post("sandboxes", manifest("Sandbox", "poor", {"maxCostUSD": "0.02"})).code == 201
+    rest.world.pass_time(3600)
+    rest.world.settle()
+    assert rest.get("sandboxes/poor").json["status"]["reason"] == "MaxCostReached"
+    refused = rest.post("sandboxes/poor/commands", {"command": "ls", "requestKey": "k"}).json["message"]
+    assert "make a new one" in refused
+    assert "nodus start" not in refused
 
 
 @pytest.mark.req("NOD-442", "NOD-443", "FLD-16")

@@ -229,6 +229,7 @@ def test_folders_are_made_moved_and_removed(tmp_path: Path) -> None:
         ("move", {"path": "g", "to": "c/d/b/f"}),
         ("move", {"path": "g", "to": "c/d/b/f", "overwrite": True}),
         ("move", {"path": "none", "to": "x"}),
+        ("move", {"path": "c", "to": "nowhere/x"}),
         ("remove", {"path": "c", "recursive": True}),
         ("remove", {"path": "c", "recursive": True}),
     )
@@ -244,10 +245,12 @@ def test_folders_are_made_moved_and_removed(tmp_path: Path) -> None:
             "exists",
             None,
             "not_found",
+            "not_found",
             None,
             "not_found",
         ),
     ]
+    assert "nowhere" in (results[10]["message"] or "")
     assert list((tmp_path / "work").iterdir()) == []
 
 

@@ -102,7 +102,9 @@ def settle(session: Session, decision: Settle) -> None:
     # A machine may be gone by our word alone: its daemon never came, or was refused. What it runs on must not stay.
     sandbox_ends.end_task(session, sandbox, f"its Sandbox lets it go: {sandbox.reason}")
     reason = machines.why_gone(head, sandbox)
-    shown = machine_status.paused(session.object.status, reason, None if head.paused else sandbox.reason)
+    shown = machine_status.paused(
+        session.object.status, reason, session.object.key.name, None if head.paused else sandbox.reason
+    )
     session.conversation = session.ports.journal.machines.settle(
         session.fence, head, sandbox, reason, session.projected(shown)
     )
@@ -113,7 +115,9 @@ def rest(session: Session, decision: Rest) -> Directive:
     status = session.object.status
     operations = ()
     if status.get("reason") != decision.reason:
-        operations = session.projected(machine_status.paused(status, decision.reason))
+        operations = session.projected(
+            machine_status.paused(status, decision.reason, session.object.key.name)
+        )
     session.ports.journal.lines.rest(session.fence, session.conversation, None, *operations)
     return REST
 

@@ -13,6 +13,8 @@ from nodus_core.conversations.shelf import Shelf, head_of, missing, scope_of
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import Refusal
+from nodus_core.kernel.machine_status import PENDING
+from nodus_core.kernel.machines import COST_REACHED
 from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Conversation, Object
 from nodus_core.kernel.sandboxes import Sandbox
 from nodus_core.kernel.states import SandboxState
@@ -123,5 +125,12 @@ def _not_running(seen: Seen, machine: Sandbox | None) -> str:
                 f"Sandbox {seen.name!r} of {run} is Pending and takes nothing yet; wait until it is Running"
             )
         return f"Sandbox {seen.name!r} of {run} is released: nothing can be done in it any more"
-    phase = seen.owner.status.get("phase", "Pending")
-    return f"Sandbox {seen.name!r} is {phase} and can be asked nothing; start it (nodus start sandbox/{seen.name}), and wait until it is Running"
+    status = seen.owner.status
+    phase, reason = status.get("phase", "Pending"), status.get("reason")
+    said = f"Sandbox {seen.name!r} is {phase}{f' ({reason})' if reason else ''} and can be asked nothing"
+    if reason == COST_REACHED:
+        return f"{said}; it has cost its maxCostUSD and starts no more: make a new one"
+    if phase == PENDING:
+        awaited = f"nodus wait sandbox/{seen.name} --for=phase=Running"
+        return f"{said} yet; wait until it is Running ({awaited})"
+    return f"{said}; start it (nodus start sandbox/{seen.name}), and wait until it is Running"

@@ -36,7 +36,7 @@ from nodus_core.kernel.times import stamp
 from nodus_core.resources.durations import duration
 from nodus_core.resources.kinds import API_VERSION
 from nodus_core.resources.sandbox_command import SandboxCommand
-from nodus_core.sandboxes.outcome import word_of
+from nodus_core.sandboxes.outcome import why_not_run, word_of
 from nodus_core.sandboxes.tools import DEFAULT_TIMEOUT_S, Order, persons_order
 
 KIND = "SandboxCommand"
@@ -185,7 +185,9 @@ class SandboxCommands:
         """A row as people see it; `spec` makes of its request what they had asked for."""
         with self.shelf.reading(seen.owner):
             request = json.loads(self.shelf.payloads.get(seen.scope, row.request))
-            state, code = self._state(seen, row)
+            result = self.shelf.payloads.get(seen.scope, row.result) if row.result else "{}"
+        state, code = _state(row, result)
+        why = why_not_run(result) if row.state is CommandState.DONE else None
         moments = {"startedAt": row.claimed_at, "finishedAt": row.finished_at}
         return {
             "apiVersion": API_VERSION,
@@ -199,23 +201,24 @@ class SandboxCommands:
             "status": {
                 "state": state,
                 **({} if code is None else {"exitCode": code}),
+                **({} if why is None else {"message": why}),
                 **{word: stamp(at) for word, at in moments.items() if at is not None},
             },
         }
 
-    def _state(self, seen: Seen, row: Command) -> tuple[str, int | None]:
-        match row.state:
-            case CommandState.PENDING:
-                return "Pending", None
-            case CommandState.CLAIMED:
-                return "Running", None
-            case CommandState.WITHDRAWN:
-                return "Cancelled", None
-            case CommandState.LOST:
-                return "Lost", None
-            case CommandState.DONE:
-                result = self.shelf.payloads.get(seen.scope, row.result) if row.result else "{}"
-                return word_of(result)
+
+def _state(row: Command, result: str) -> tuple[str, int | None]:
+    match row.state:
+        case CommandState.PENDING:
+            return "Pending", None
+        case CommandState.CLAIMED:
+            return "Running", None
+        case CommandState.WITHDRAWN:
+            return "Cancelled", None
+        case CommandState.LOST:
+            return "Lost", None
+        case CommandState.DONE:
+            return word_of(result)
 
 
 _PREFIX = keys.command_key("", ids.PERSONS).sk

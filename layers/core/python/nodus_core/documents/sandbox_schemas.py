@@ -35,6 +35,7 @@ _STATUS_OF_COMMAND: Schema = {
         enum=[*("Pending", "Running", "Exited", "TimedOut", "Cancelled", "OutOfMemory", "Failed"), "Lost"],
     ),
     "exitCode": whole("Its exit code, if it ended by itself."),
+    "message": text("Why it did not run (Failed), or why its end was not seen (Lost)."),
     "startedAt": moment("When the sandbox took it."),
     "finishedAt": moment("When it ended."),
 }

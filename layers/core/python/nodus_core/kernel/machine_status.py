@@ -16,12 +16,12 @@ from nodus_core.kernel.times import stamp
 PENDING, RUNNING, PAUSED = "Pending", "Running", "Paused"
 
 WAITS = {
-    STOPPED: "It was asked to stop. Start it again with: nodus start sandbox/NAME",
-    IDLE: "Nothing was done in it for its idleTimeout. Start it again with: nodus start sandbox/NAME",
+    STOPPED: "It was asked to stop. Start it again with: nodus start sandbox/{name}",
+    IDLE: "Nothing was done in it for its idleTimeout. Start it again with: nodus start sandbox/{name}",
     COST_REACHED: "Its time has cost its maxCostUSD, so it cannot be started again. Make a new one.",
     UNPAID: (
         "A Budget of the project does not cover the next period of its time. Raise its limitUSD, then start the "
-        "sandbox again with: nodus start sandbox/NAME"
+        "sandbox again with: nodus start sandbox/{name}"
     ),
 }
 
@@ -65,14 +65,14 @@ def running(status: Status, sandbox: Sandbox) -> Status:
     return {**shown, **restored(sandbox)}
 
 
-def paused(status: Status, reason: str, message: str | None = None) -> Status:
-    """Nothing runs; `message` is what is known beyond the reason."""
+def paused(status: Status, reason: str, name: str, message: str | None = None) -> Status:
+    """Nothing runs of the Sandbox of that name; `message` is what is known beyond the reason."""
     shown = {
         key: value
         for key, value in _plain(status).items()
         if key not in ("machine", "conditions", "restoredFrom")
     }
-    said = message or WAITS.get(reason, reason)
+    said = message or WAITS.get(reason, reason).format(name=name)
     saved_at = status.get("lastSave", {}).get("savedAt")
     if saved_at and reason != COST_REACHED:
         said = f"{said.rstrip('.')}. The next start restores its folder as it was saved at {saved_at}."

@@ -122,6 +122,14 @@ def word_of(result: str) -> tuple[str, int | None]:
     return _ERRORS.get(reason or "", "Exited"), _number(values, "exitCode")
 
 
+def why_not_run(result: str) -> str | None:
+    """Why a command of a person was not run, or nobody saw its end; None for one that ran to an end."""
+    values = _fields(result)
+    if _word(values, "state") == "exited":
+        return None
+    return _word(values, "message") or _word(values, "reason")
+
+
 def figures(result: str) -> str:
     """The daemon's JSON without what the command put out: what `outcome` needs beside the text that it gave."""
     values = _fields(result)
