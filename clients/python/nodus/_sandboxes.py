@@ -115,6 +115,7 @@ class SandboxFlows(FilesOfOne, Generic[TerminalT]):
                 "name": command_id,
                 "state": ended.status.state,
                 "exitCode": ended.status.get("exitCode"),
+                "message": ended.status.get("message"),
                 "output": (yield from self._output(ended)),
             }
         )

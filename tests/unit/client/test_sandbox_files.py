@@ -10,7 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import nodus
 import pytest
 from nodus import _wire, errors
+from nodus._kinds import SANDBOX
 from nodus._wire import Answer, Request
+from nodus.cli.describe import head
 
 from tests.unit.api.test_api_sandbox_files import Files
 from tests.unit.client.conftest import Cli
@@ -131,6 +133,11 @@ def test_the_command_line_does(files: Files, cli: Cli, tmp_path: Path) -> None:
     assert cli("sandbox", "files", "cat", "mine", "text").out == "hello\n"
     stale = cli("sandbox", "files", "put", "mine", str(local), "text", "--if-match", '"0-0"')
     assert (stale.code, "PreconditionFailed" in stale.err) == (1, True)
+    bare = cli("sandbox", "files", "put", "mine", str(local), "text", "--if-match", "0-0")
+    assert (bare.code, "PreconditionFailed" in bare.err) == (1, True)  # a shell takes the quotes off
+    again = nodus.Sandbox.from_name("mine").write_file("text", "hello\n").etag.strip('"')
+    local.write_text("hello\n")
+    assert cli("sandbox", "files", "put", "mine", str(local), "text", "--if-match", again).code == 0
     assert cli("sandbox", "files", "mkdir", "mine", "a/b").code == 0
     assert cli("sandbox", "files", "mv", "mine", "text", "a/b/t").code == 0
     assert cli("sandbox", "files", "rm", "mine", "a").code == 1
@@ -179,3 +186,39 @@ def test_output_is_shown_as_it_comes_with_its_streams_apart(files: Files, cli: C
     command = nodus.Client().sandboxes.run("mine", "y").metadata.name
     followed = cli("sandbox", "output", "mine", command, "-f")
     assert (followed.out, followed.err) == ("one\n", "bad\n")
+
+
+@pytest.mark.req("NOD-431")
+def test_several_words_are_a_program_and_its_arguments(files: Files, cli: Cli) -> None:
+    assert cli("sandbox", "run", "mine", "--detach", "--", "rm", "a b", "$HOME").code == 0
+    assert cli("sandbox", "run", "mine", "--detach", "--", "rm a b | cat").code == 0
+    placed = [command.spec.command for command in nodus.Client().sandboxes.commands("mine")]
+    assert placed == ["rm a b | cat", "rm 'a b' '$HOME'"]
+
+
+@pytest.mark.req("NOD-431")
+def test_a_command_that_did_not_run_is_said_to_with_the_reason(
+    files: Files, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = {"state": "failed", "reason": "not_found", "message": "'/none': No such file or directory."}
+    monkeypatch.setattr(files.rest.world.sandboxes, "_behaviour", lambda kind, request: failed)
+    shown = cli("sandbox", "run", "mine", "--cwd", "/none", "--", "ls")
+    assert shown.code == 1
+    assert "Failed: '/none': No such file or directory." in shown.err
+
+
+@pytest.mark.req("NODQ-73")
+def test_who_waits_for_a_sandbox_that_stands_still_is_told_why(files: Files, cli: Cli) -> None:
+    files.rest.post("sandboxes/mine/stop")
+    files.rest.world.settle()
+    waited = cli("wait", "sandbox/mine", "--for=phase=Running", "--timeout=1s")
+    assert waited.code == 1
+    assert waited.err.count("sandbox/mine stands still (Stopped): It was asked to stop.") == 1
+    assert "nodus start sandbox/mine" in waited.err
+    assert cli("wait", "sandbox/mine", "--for=phase=Paused").err == ""
+
+
+def test_the_owner_of_a_runs_sandbox_is_named_as_an_object() -> None:
+    owners = [{"apiVersion": "nodus.dev/v1", "kind": "AgentRun", "name": "triage", "uid": "u"}]
+    lines = list(head(SANDBOX, {"metadata": {"name": "s", "ownerReferences": owners}}))
+    assert [line.split() for line in lines if line.startswith("Owner")] == [["Owner:", "AgentRun/triage"]]

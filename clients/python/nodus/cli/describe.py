@@ -68,7 +68,10 @@ def head(kind: Kind, thing: dict[str, Any]) -> Iterator[str]:
             yield from (f"{'':<16}{text.line(word)}" for word in words[1:])
     names = {"creationTimestamp": "Created", "deletionTimestamp": "Deleting since", "uid": "UID"}
     for field, value in metadata.items():
-        if field not in _NOT_SHOWN:
+        if field == "ownerReferences":
+            owners: list[dict[str, Any]] = value
+            yield _field("Owner", ", ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in owners))
+        elif field not in _NOT_SHOWN:
             yield _field(names.get(field, _words(field)), value)
 
 

@@ -10,6 +10,8 @@ from nodus._machines import BEGIN_SECONDS
 from nodus.cli import text
 from nodus.cli.session import Session
 
+_HINTS = {"TimedOut": "it was ended after its time; --timeout gives it more"}
+
 
 def show(session: Session, name: str, command: str) -> None:
     """Until it ends; what was shown before is shown again."""
@@ -25,6 +27,8 @@ def end_of(session: Session, name: str, command: str) -> int:
     while (status := client.sandboxes.command(name, command).status).state in ("Pending", "Running"):
         client.wire.sleep(BEGIN_SECONDS)  # its end is told a moment after its output
     if status.state != "Exited":
-        click.echo(f"sandbox/{text.line(name)} command {command} {status.state}", err=True)
+        why = status.get("message") or _HINTS.get(status.state)
+        said = f"{status.state}: {text.line(str(why))}" if why else status.state
+        click.echo(f"sandbox/{text.line(name)} command {command} {said}", err=True)
     code = status.get("exitCode")
     return code if isinstance(code, int) else 1

@@ -18,7 +18,7 @@ from nodus.cli.session import Command, Session, pass_session
 def start(session: Session, choice: Choice) -> int:
     """Start stopped sandboxes.
 
-    Each gets a new machine: files and processes of the one before are gone.
+    Each gets a new machine: of the files of the one before only the saved folder (--state-dir) comes back.
 
     \b
       nodus start sandbox/dev
@@ -33,7 +33,8 @@ def start(session: Session, choice: Choice) -> int:
 def stop(session: Session, choice: Choice) -> int:
     """Stop running sandboxes.
 
-    A stopped one costs nothing and can be started again; its files and processes are gone.
+    A stopped one costs nothing and can be started again. Its processes are gone, and its files but for the saved
+    folder (--state-dir).
 
     \b
       nodus stop sandbox/dev

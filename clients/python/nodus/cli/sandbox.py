@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from nodus._kinds import ENVIRONMENT_IMAGE, SANDBOX
@@ -46,6 +48,7 @@ def run(
     """Run a shell command in a running sandbox.
 
     Its output is shown as it comes, and its exit code is this command's. Interrupted, it goes on in the sandbox.
+    One COMMAND is a line for the shell; several are a program and its arguments, each as it is.
 
     \b
       nodus sandbox run dev -- python3 --version
@@ -53,7 +56,7 @@ def run(
       nodus sandbox run dev --detach -- ./long.sh
     """
     sandboxes = session.client.sandboxes
-    placed = sandboxes.run(name, " ".join(command), working_dir=working_dir, timeout=timeout)
+    placed = sandboxes.run(name, _line(command), working_dir=working_dir, timeout=timeout)
     command_id = str(placed.metadata.name)
     if detach:
         click.echo(command_id)
@@ -144,8 +147,9 @@ def shell(
                 "--attach comes back to a terminal as it is: give neither a command nor --cwd with it"
             )
         return screen.show(handle.attach(terminal), name)
-    line = " ".join(command) or None
-    opened = handle.terminal(line, working_dir=working_dir, size=screen.size(), term=screen.term())
+    opened = handle.terminal(
+        _line(command) or None, working_dir=working_dir, size=screen.size(), term=screen.term()
+    )
     return screen.show(opened, name)
 
 
@@ -192,7 +196,8 @@ def preview(session: Session, name: str, port: int, *, ttl: str | None, output: 
 def inference(session: Session, name: str, *, model: str | None, output: formats.Format) -> None:
     """Show how code in a sandbox uses a model: its rates, a prompt for coding tools, a Python example.
 
-    No key is copied into the sandbox: name a Secret under spec.secrets, and the host under network.egress.allow.
+    No key is copied into the sandbox: name a Secret with one under spec.secrets as NODUS_TOKEN, and the server's host
+    under network.egress.allow.
 
     \b
       nodus sandbox inference dev
@@ -207,7 +212,7 @@ def inference(session: Session, name: str, *, model: str | None, output: formats
     click.echo(f"Model {text.line(shown['id'])} ({text.line(shown['name'])}), per million tokens:")
     click.echo(text.table(["TOKENS", "RATE"], rates) if rates else "Its rates are not known.")
     click.echo(f"Models: {', '.join(map(text.line, found['models']))}")
-    click.echo(f"Host to allow: {text.line(found['host'])}")
+    click.echo(f"Server: {text.line(found['host'])}")
     click.echo("\nSetup prompt for coding tools:\n")
     printing.whole(found["setupPrompt"])
     click.echo("\nPython:\n")
@@ -246,6 +251,11 @@ def build_image(session: Session, name: str) -> int:
 
 
 _BUILDING = "wait for status.state"
+
+
+def _line(command: tuple[str, ...]) -> str:
+    """One word is a line for the shell. Of several each stays the argument that it was: `rm "a b"` removes one file."""
+    return command[0] if len(command) == 1 else shlex.join(command)
 
 
 def _image_row(image: dict[str, object]) -> list[str]:

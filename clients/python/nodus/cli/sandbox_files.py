@@ -111,7 +111,7 @@ def put(
         name,
         target,
         content,
-        if_match=if_match,
+        if_match=_version(if_match),
         new=new,
         mode=mode,
         parents=parents,
@@ -152,6 +152,13 @@ def mkdir(session: Session, name: str, path: str) -> None:
     """Make a folder and those above it."""
     session.client.sandboxes.make_folder(name, path)
     click.echo(f"{text.line(path)} made")
+
+
+def _version(etag: str | None) -> str | None:
+    """A version as the server writes it; a shell has taken the quotes off what one copies."""
+    if etag is None or '"' in etag or etag == "*":
+        return etag
+    return f'"{etag}"'
 
 
 class _Shown:

@@ -88,12 +88,20 @@ def _no_namespace(ctx: click.Context, param: click.Parameter, value: str | None)
         raise click.UsageError(f"there are no namespaces; a project is chosen with -p: -p {value}", ctx)
 
 
+_WHOLE_SENTENCE = 300
+"""Characters that no first sentence has; the list of commands wraps them."""
+
+
 class Command(click.Command):
     """A command that takes the options of the place, too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(_place_options())
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The whole first sentence: half of one may say the opposite ("and neither the sandbox nor...")."""
+        return super().get_short_help_str(max(limit, _WHOLE_SENTENCE))
 
 
 class Group(click.Group):
@@ -113,6 +121,10 @@ class Group(click.Group):
         super().__init__(*args, **kwargs)
         self.params.extend(_place_options())
         self._later = dict(later or {})
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The whole first sentence, as of a command."""
+        return super().get_short_help_str(max(limit, _WHOLE_SENTENCE))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

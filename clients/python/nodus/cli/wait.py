@@ -7,7 +7,7 @@ import time
 import click
 
 from nodus._conditions import Condition, parse_condition
-from nodus._kinds import AGENT_RUN
+from nodus._kinds import AGENT_RUN, SANDBOX
 from nodus._record import Record
 from nodus._waiting import poll
 from nodus.cli import change, changing, durations, picking, text
@@ -51,8 +51,8 @@ def wait(session: Session, choice: Choice, wanted: Condition | str, timeout: flo
     """Wait until objects are as wanted, or gone.
 
     Exit code 0: so it is. 1: not within the time, or an error. 2, at once: the object has ended in another phase,
-    so the wait can never be met. A run that itself waits (for a person, a message, money or its provider) is
-    waited for all the same; for what and what to do is said on stderr.
+    so the wait can never be met. A run that itself waits (for a person, a message, money or its provider) and a
+    sandbox that stands still are waited for all the same; why and what to do is said on stderr.
 
     \b
       nodus wait agentrun/triage --for=jsonpath='{.status.phase}'=Succeeded --timeout=8m
@@ -83,7 +83,7 @@ def _wait(session: Session, subject: Subject, wanted: Condition, left: float, as
     def over(seen: Record) -> bool:
         if wanted.met(seen) or wanted.missed(kind, seen):
             return True
-        if kind is AGENT_RUN:
+        if kind in (AGENT_RUN, SANDBOX):
             teller.tell(seen.to_dict())
         return False
 

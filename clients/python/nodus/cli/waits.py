@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nodus._kinds import SANDBOX
 from nodus._runs import FOR_A_PERSON
 from nodus.cli import picking, text
 
@@ -19,9 +20,13 @@ BY_ITSELF = {
 
 
 def told(run: Mapping[str, Any]) -> list[str]:
-    """The lines that say what the run waits for and what to do; none for a run that does not wait."""
+    """The lines that say what a run waits for and what to do, or why a sandbox stands still; none where neither is so."""
     name, status = text.line(picking.pick(run, "metadata.name")), picking.pick(run, "status")
     phase, reason = picking.pick(status, "phase"), picking.pick(status, "reason")
+    if picking.pick(run, "kind") == SANDBOX.name:
+        message = picking.pick(status, "message")
+        said = f": {text.line(str(message))}" if message else ""
+        return [f"sandbox/{name} stands still ({reason}){said}"] if phase == "Paused" else []
     target = f"agentrun/{name}"
     if reason in BY_ITSELF and phase in {"Queued", "Running", "Waiting"}:
         return [f"{target} waits ({reason}): {BY_ITSELF[reason]}"]
