@@ -16,6 +16,8 @@ MOST_TARGET = 1024
 MOST_TOLD_BYTES = 128 * 1024
 """Of one page of a folder: the answer has to fit into a row."""
 
+ROOT = "/"
+
 
 def list_folder(request: dict) -> tuple[dict, bytes]:
     """A page of a folder's entries in the order of their names' bytes, or the one entry that a file is.
@@ -123,6 +125,10 @@ def remove(request: dict) -> tuple[dict, bytes]:
     if not request["recursive"]:
         os.rmdir(path)
         return {}, b""
+    if os.path.samestat(info, os.stat(ROOT)):
+        raise RefusedError(
+            "invalid", f"{path!r} is all that there is: name a folder in it. Nothing was removed."
+        )
     failures: list[str] = []
     shutil.rmtree(path, onerror=lambda _, at, error: failures.append(f"{at!r}: {error[1]}"))
     return ({"left": failures[0]} if failures else {}), b""

@@ -16,6 +16,8 @@ from sandboxd.asks import AskDesk
 from sandboxd.contents import Contents
 from sandboxd.fileasks import MOST_INLINE_BYTES, FileAsks
 from sandboxd.files import FileDesk
+from sandboxd.filework import folders
+from sandboxd.filework.rules import RefusedError
 from sandboxd.results import Result
 from sandboxd.transfer import Transfer
 
@@ -252,6 +254,15 @@ def test_folders_are_made_moved_and_removed(tmp_path: Path) -> None:
     ]
     assert "nowhere" in (results[10]["message"] or "")
     assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_all_that_there_is_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kept").touch()
+    monkeypatch.setattr(folders, "ROOT", str(tmp_path))  # should it be removed after all
+    for path in (str(tmp_path), f"{tmp_path}/", f"{tmp_path}/../{tmp_path.name}"):
+        with pytest.raises(RefusedError, match="is all that there is"):
+            folders.remove({"path": path, "recursive": True})
+    assert (tmp_path / "kept").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may remove anything")
