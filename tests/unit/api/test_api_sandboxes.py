@@ -138,6 +138,7 @@ def test_one_that_dies_is_paused_with_the_reason_and_not_started_again() -> None
     rest.world.pass_time(180)
     assert phase(rest) == ("Paused", "SandboxLost")
     assert "killed by the test" in rest.get("sandboxes/mine").json["status"]["message"]
+    assert rest.get("sandboxes/mine").json["status"]["message"].endswith("nodus start sandbox/mine")
     assert alive(rest) == []
 
 

@@ -72,7 +72,9 @@ def paused(status: Status, reason: str, name: str, message: str | None = None) -
         for key, value in _plain(status).items()
         if key not in ("machine", "conditions", "restoredFrom")
     }
-    said = message or WAITS.get(reason, reason).format(name=name)
+    said = WAITS.get(reason, reason).format(name=name)
+    if message:
+        said = f"{message.rstrip('.')}. Start it again with: nodus start sandbox/{name}"
     saved_at = status.get("lastSave", {}).get("savedAt")
     if saved_at and reason != COST_REACHED:
         said = f"{said.rstrip('.')}. The next start restores its folder as it was saved at {saved_at}."
