@@ -73,6 +73,8 @@ def test_a_sandbox_that_takes_no_command_says_what_to_do_about_it(rest: Rest) ->
     assert "nodus wait sandbox/new --for=phase=Running" in pending.json["message"]
     assert "nodus start" not in pending.json["message"]
     rest.post("sandboxes/mine/stop")
+    assert "is Running (Stopping)" in run(rest, "ls").json["message"]
+    assert "wait until it is Paused, then start it" in run(rest, "ls").json["message"]
     rest.world.settle()
     assert "is Paused (Stopped)" in run(rest, "ls").json["message"]
     assert "nodus start sandbox/mine" in run(rest, "ls").json["message"]

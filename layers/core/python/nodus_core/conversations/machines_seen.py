@@ -13,7 +13,7 @@ from nodus_core.conversations.shelf import Shelf, head_of, missing, scope_of
 from nodus_core.journal.payloads import Scope
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import Refusal
-from nodus_core.kernel.machine_status import PENDING
+from nodus_core.kernel.machine_status import PENDING, STOPPING
 from nodus_core.kernel.machines import COST_REACHED
 from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Conversation, Object
 from nodus_core.kernel.sandboxes import Sandbox
@@ -133,4 +133,6 @@ def _not_running(seen: Seen, machine: Sandbox | None) -> str:
     if phase == PENDING:
         awaited = f"nodus wait sandbox/{seen.name} --for=phase=Running"
         return f"{said} yet; wait until it is Running ({awaited})"
+    if reason == STOPPING:
+        return f"{said} any more; wait until it is Paused, then start it (nodus start sandbox/{seen.name})"
     return f"{said}; start it (nodus start sandbox/{seen.name}), and wait until it is Running"
