@@ -5,6 +5,7 @@ gets the port of the proxy that commands are given sockets for, or 0, and the fo
 It answers one line of JSON: the ways that are open, and what a command needs and cannot have. Each attempt is harmless where it succeeds.
 """
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -28,7 +29,7 @@ ANYWHERE = (socket.inet_ntoa(bytes(4)), 0)
 OUTSIDE = ("169.254.170.2", "169.254.169.254", "10.0.0.2", "172.16.0.2", "192.168.0.2", "1.1.1.1")
 CLOSED = (errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EACCES, errno.EPERM)
 SOL_SOCKET, SO_BINDTODEVICE = 1, 25
-IPPROTO_IP, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT = 0, 4, 15, 19
+IPPROTO_IP, IP_TTL, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT, IP_MINTTL = 0, 2, 4, 15, 19, 21
 IPPROTO_TCP, IPPROTO_SCTP, IPPROTO_MPTCP = 6, 132, 262
 IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
 LOOSE_ROUTE = bytes((131, 7, 4, 127, 0, 0, 1, 0))
@@ -120,6 +121,10 @@ def disconnect(stream):
 def accepts():
     """Whether somebody can connect to a socket; on loopback that has happened when `connect` returns."""
     with socket.socket() as listener, socket.socket() as stream:
+        for option, value in ((IP_TTL, 255), (IP_MINTTL, 1)):
+            for each in (listener, stream):
+                with contextlib.suppress(OSError):
+                    each.setsockopt(IPPROTO_IP, option, value)
         listener.listen()
         stream.settimeout(0.2)
         try:
@@ -131,6 +136,7 @@ def accepts():
 
 def fails(attempt):
     with socket.socket() as stream:
+        stream.settimeout(1)
         try:
             attempt(stream)
         except OSError:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import socket
 import sys
 import threading
 
@@ -12,7 +11,7 @@ from egress_proxy.policy import Policy
 from egress_proxy.proxy import Proxy
 from egress_proxy.variables import PORT
 
-from sandboxd.seccomp.streams import LOOPBACK, StreamGiver
+from sandboxd.seccomp.streams import StreamGiver, proxy_listener
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ class WayOut:
         self._streams = StreamGiver(questions)
         self._loop = asyncio.new_event_loop()
         try:
-            self._listener = socket.create_server((LOOPBACK, port), backlog=256)
+            self._listener = proxy_listener(port)
         except OSError:
             self._streams.close()
             self._loop.close()

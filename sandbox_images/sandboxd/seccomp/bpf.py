@@ -1,4 +1,4 @@
-"""Classic BPF for seccomp and for sockets, written and read without any library.
+"""Classic BPF for seccomp, written and read without any library.
 
 A filter is a list of rules, one per system call; each rule becomes a block of instructions that either
 decides the call or falls through to the next block. So no jump crosses a block, and a block can be read alone.
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 # linux/bpf_common.h and linux/seccomp.h
 LOAD_WORD = 0x20  # BPF_LD | BPF_W | BPF_ABS
-LOAD_BYTE = 0x30  # BPF_LD | BPF_B | BPF_ABS, of a packet only
-AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
 JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 JUMP_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
 JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
@@ -45,11 +43,6 @@ class Instruction:
 def load(offset: int) -> Instruction:
     """Load the 32-bit word at `offset` of the call's data."""
     return Instruction(LOAD_WORD, 0, 0, offset)
-
-
-def load_byte(offset: int) -> Instruction:
-    """Load the byte at `offset` of a packet."""
-    return Instruction(LOAD_BYTE, 0, 0, offset)
 
 
 def load_argument(index: int) -> Instruction:

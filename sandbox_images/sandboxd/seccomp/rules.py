@@ -31,11 +31,11 @@ _STREAM_KINDS = tuple(
     socket.SOCK_STREAM | flags
     for flags in (0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
 )
-# IP_TOS, TTL, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, MINTTL, BIND_ADDRESS_NO_PORT, LOCAL_PORT_RANGE. Not a
-# route that the sender chooses (IP_OPTIONS), nor addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT),
+# IP_TOS, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, BIND_ADDRESS_NO_PORT, LOCAL_PORT_RANGE. Not the times to live
+# by which a given socket knows the proxy from a command (IP_TTL, IP_MINTTL), nor a route that the sender chooses (IP_OPTIONS), nor addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT),
 # nor groups (IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, ...), which the kernel announces on a device at once, whatever
 # the socket is bound to.
-_HARMLESS_OF_IP = (1, 2, 8, 10, 11, 12, 13, 21, 24, 51)
+_HARMLESS_OF_IP = (1, 8, 10, 11, 12, 13, 24, 51)
 
 _PTRACE_ATTACH = 16
 _PTRACE_SEIZE = 0x4206

@@ -4,11 +4,11 @@ Each is bound to a port of 127.0.0.1 before a command has it. What is bound ther
 also not after it was disconnected, and the kernel sends nothing from that address through any other device.
 
 That holds for a socket that was bound by name, and not for one that was accepted from it: the kernel leaves that one
-its port only while it is connected. So nobody can connect to a given one: it drops what asks for that.
+its port only while it is connected. So nobody can connect to a given one but who sends with the longest time to live,
+which commands cannot set.
 """
 
 import contextlib
-import ctypes
 import errno
 import functools
 import logging
@@ -16,13 +16,10 @@ import os
 import secrets
 import select
 import socket
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import bpf
-from .bpf import Instruction
 from .notifications import Question, give, receive, refuse
 
 logger = logging.getLogger(__name__)
@@ -32,19 +29,9 @@ _PORTS = range(10_000, 61_000)
 _KERNELS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TRIES = 64
 
-_SO_ATTACH_FILTER, _SO_LOCK_FILTER = 26, 44
-_FLAGS, _SYN, _ACK = 13, 0x02, 0x10  # of TCP's header, where a stream's filter begins to count
-_WHOLE = 0xFFFFFFFF
-_NOBODY_CONNECTS = bpf.encode(
-    [
-        bpf.load_byte(_FLAGS),
-        Instruction(bpf.AND, 0, 0, _SYN | _ACK),
-        Instruction(bpf.JUMP_EQUAL, 0, 1, _SYN),
-        bpf.give(0),
-        bpf.give(_WHOLE),
-    ]
-)
-"""Drops a segment that asks for a connection, and takes every other."""
+_IP_MINTTL = 21
+FARTHEST = 255
+"""The time to live of the packets that given sockets take, and that of the proxy's. Commands' own begin with less."""
 
 MakeStream = Callable[[], socket.socket]
 
@@ -73,7 +60,7 @@ def bound_stream() -> socket.socket:
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        _close_to_others(made)
+        made.setsockopt(socket.IPPROTO_IP, _IP_MINTTL, FARTHEST)
         ports = given_ports()
         for _ in range(_TRIES):
             with contextlib.suppress(OSError):
@@ -85,14 +72,11 @@ def bound_stream() -> socket.socket:
         raise
 
 
-def _close_to_others(stream: socket.socket) -> None:
-    """Lays the filter of segments on it, which then can be neither taken off nor replaced. Raises OSError."""
-    program = ctypes.create_string_buffer(_NOBODY_CONNECTS, len(_NOBODY_CONNECTS))
-    length = len(bpf.decode(_NOBODY_CONNECTS))
-    stream.setsockopt(
-        socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", length, ctypes.addressof(program))
-    )
-    stream.setsockopt(socket.SOL_SOCKET, _SO_LOCK_FILTER, 1)
+def proxy_listener(port: int) -> socket.socket:
+    """A listening socket of loopback whose connections given sockets take. Raises OSError: somebody has the port."""
+    listener = socket.create_server((LOOPBACK, port), backlog=256)
+    listener.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, FARTHEST)
+    return listener
 
 
 class StreamGiver:

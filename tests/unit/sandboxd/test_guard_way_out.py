@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import socket
 import threading
 import time
@@ -18,7 +17,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
 from sandboxd.seccomp.rules import OnlyOptions, build, command_rules
-from sandboxd.seccomp.streams import StreamGiver, bound_stream, given_ports
+from sandboxd.seccomp.streams import StreamGiver, bound_stream, given_ports, proxy_listener
 from sandboxd.wayout import WayOut
 
 from tests.integration.greeting_host import greeting_host
@@ -136,8 +135,8 @@ def test_nobody_connects_to_a_socket_so_none_is_accepted(greeter: int, port: int
     """What is accepted has its port only while it is connected: it could be bound anew, and lead anywhere."""
     code = f"""{ERRNO}
 listener, stream = socket.socket(), socket.socket()
-for option in (27, 44):  # to take its filter off, to let that be done
-    told(lambda: listener.setsockopt(socket.SOL_SOCKET, option, 0))
+told(lambda: listener.setsockopt(socket.IPPROTO_IP, 21, 1))  # to take packets of commands
+told(lambda: stream.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 255))  # to be taken for the proxy
 listener.listen()
 stream.settimeout(0.5)
 try:
@@ -241,15 +240,20 @@ def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> N
             [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
             "open: option 42 of IP",
         ),
+        (
+            bound_stream,
+            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
+            "open: sockets that are accepted, which lose their address",
+        ),
     ],
-    ids=["not-bound", "options", "groups"],
+    ids=["not-bound", "options", "groups", "time-to-live"],
 )
 def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: str) -> None:
     async def story(host: ProcessHost) -> list[str]:
         questions = host.confine(lambda: install_asking(build(processor(), rules)))
         giver = StreamGiver(questions, make)
         try:
-            with socket.create_server(("127.0.0.1", port)):
+            with proxy_listener(port):
                 return await guard.probe(host, PYTHON, port)
         finally:
             giver.close()
@@ -268,15 +272,19 @@ def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: st
 )
 def test_a_port_that_would_be_lost_is_found(port: int, named: bool, way: str) -> None:
     def loosely_bound() -> socket.socket:
+        if named:
+            made = bound_stream()
+            made.setsockopt(socket.IPPROTO_IP, 21, 1)  # IP_MINTTL
+            return made
         made = socket.socket()
-        made.bind(("127.0.0.1", secrets.choice(range(10_000, 61_000)) if named else 0))
+        made.bind(("127.0.0.1", 0))
         return made
 
     async def story(host: ProcessHost) -> list[str]:
         questions = host.confine(lambda: install_asking(build(processor(), command_rules(asks=True))))
         giver = StreamGiver(questions, loosely_bound)
         try:
-            with socket.create_server(("127.0.0.1", port)):
+            with proxy_listener(port):
                 return await guard.probe(host, PYTHON, port)
         finally:
             giver.close()

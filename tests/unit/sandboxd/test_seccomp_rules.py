@@ -189,7 +189,7 @@ def test_where_there_is_a_proxy_nobody_chooses_a_route(processor: Processor) -> 
     def option(level: int, name: int) -> int:
         return decide_for_command(processor, "setsockopt", 3, level, name, asks=True)
 
-    assert [option(0, name) for name in (4, 15, 19)] == [refused(errno.EPERM)] * 3
+    assert [option(0, name) for name in (2, 4, 15, 19, 21)] == [refused(errno.EPERM)] * 5
     assert [option(0, 1), option(6, 4), option(1, 15), option(6, 1)] == [bpf.ALLOW] * 4
 
 
