@@ -46,7 +46,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """None while it runs; its exit code is its template's to know."""
-        return 0 if select.select([self._pidfd], [], [], 0)[0] else None
+        return 0 if self._has_ended(0) else None
 
     def terminate(self) -> None:
         self._signal(signal.SIGTERM)
@@ -56,9 +56,15 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for its end. Raises subprocess.TimeoutExpired, as a Popen does."""
-        if not select.select([self._pidfd], [], [], timeout)[0]:
+        if not self._has_ended(timeout):
             raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout or 0)
         return 0
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        # Not `select`, which takes no descriptor above 1,023: a busy cloud has more.
+        ended = select.poll()
+        ended.register(self._pidfd, select.POLLIN)
+        return bool(ended.poll(None if timeout is None else timeout * 1000))
 
     def _signal(self, number: signal.Signals) -> None:
         try:

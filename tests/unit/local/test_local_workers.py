@@ -1,7 +1,10 @@
 """Processes of functions: a template imports the code, workers are its forks; packages and their log."""
 
+import fcntl
 import io
 import os
+import resource
+import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 from localstack.cloud import templates
 from localstack.cloud.function_log import FunctionLog
 from localstack.cloud.packages import PackageStore
-from localstack.cloud.templates import Template, TemplateError
+from localstack.cloud.templates import Forked, Template, TemplateError
 
 Make = Callable[[str], Template]
 
@@ -91,3 +94,27 @@ def test_the_log_of_functions_is_bounded_and_whole(tmp_path: Path) -> None:
     assert max(len(newest), len(older)) <= 100
     assert lines[-1] in newest
     assert (older + newest).splitlines(keepends=True) == lines[-len((older + newest).splitlines()) :]
+
+
+def test_a_worker_is_seen_to_by_a_descriptor_of_any_number() -> None:
+    """A busy cloud has more than 1,024 open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1200:
+        pytest.skip("this process may not open so many")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    try:
+        with subprocess.Popen(["sleep", "60"]) as process:
+            low = os.pidfd_open(process.pid)
+            worker = Forked(
+                process.pid, fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 1100), *(io.StringIO() for _ in range(3))
+            )
+            os.close(low)
+            assert worker.poll() is None
+            with pytest.raises(subprocess.TimeoutExpired):
+                worker.wait(0.01)
+            worker.kill()
+            assert worker.wait(30) == 0
+            assert worker.poll() == 0
+            del worker
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
