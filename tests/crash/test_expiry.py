@@ -63,7 +63,8 @@ def sweep(world: World, crash: CrashPoints | None = None, *, seconds: float = 20
     journal = Journal(world.store, world.ids, crash or NoCrash())
     values = Reclaim(world.outside, world.vault, world.clock)
     expiry = Expiry(journal, world.payloads, world.clock)
-    Sweeper(world.kicks, world.task_sweep, world.pool, values, expiry, world.batches).sweep(lambda: seconds)
+    sweeper = Sweeper(world.kicks, world.task_sweep, world.pool, values, expiry, world.batches, world.builds)
+    sweeper.sweep(lambda: seconds)
 
 
 def shelf(world: World) -> Shelf:

@@ -171,9 +171,8 @@ class Turmoil(World):
         """One pass of the sweeper now."""
         values = Reclaim(self.kicks.journal, self.vault, self.clock)
         expiry = Expiry(self.kicks.journal, self.payloads, self.clock)
-        Sweeper(self.kicks, self.task_sweep, self.pool, values, expiry, self.batches).sweep(
-            lambda: 20.0
-        )  # seconds too few for a second pass half a minute later
+        sweeper = Sweeper(self.kicks, self.task_sweep, self.pool, values, expiry, self.batches, self.builds)
+        sweeper.sweep(lambda: 20.0)  # seconds too few for a second pass half a minute later
 
     def kick(self, *, dead: bool = False) -> None:
         head = Journal(self.watched, self.ids).conversation(LINE)

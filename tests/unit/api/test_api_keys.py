@@ -281,6 +281,7 @@ def test_a_key_that_expired_a_week_ago_is_listed_no_more(rest: Rest) -> None:
         Reclaim(world.outside, world.vault, world.clock),
         Expiry(world.outside, world.payloads, world.clock),
         BatchKeeping(Shelf(world.outside, world.payloads, world.clock)),
+        world.builds,
     )
 
     def listed() -> set[str]:

@@ -43,7 +43,7 @@ def sweep(rest: Rest) -> Sweep:
     world = rest.world
     values = Reclaim(world.outside, world.vault, world.clock)
     expiry = Expiry(world.outside, world.payloads, world.clock)
-    sweeper = Sweeper(world.kicks, world.task_sweep, world.pool, values, expiry, world.batches)
+    sweeper = Sweeper(world.kicks, world.task_sweep, world.pool, values, expiry, world.batches, world.builds)
     return sweeper.sweep(lambda: 20.0)
 
 

@@ -7,6 +7,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 import pytest
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.images import ImageSources
 from nodus_core.conversations.left_images import LeftImagesKeeping
@@ -48,7 +49,7 @@ class Deployed(Rest):
             values,
             expiry,
             world.batches,
-            self.builder if has_builder else None,
+            BuildKeeping(world.batches.shelf, self.builder if has_builder else None),
         )
         return sweeper.sweep(lambda: seconds)
 

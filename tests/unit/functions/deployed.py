@@ -65,6 +65,7 @@ class MemoryCore(Core):
     def __init__(self, world: World, bus: Bus) -> None:
         super().__init__({})
         self.__dict__["builder"] = ScriptedBuilder(world.clock)
+        builds = BuildKeeping(world.batches.shelf, self.builder)
         kicks = Kicks(world.kicks.journal, world.executions, world.clock)
         parts = {
             "journal": world.kicks.journal,
@@ -81,9 +82,9 @@ class MemoryCore(Core):
                 Reclaim(world.kicks.journal, world.vault, world.clock),
                 Expiry(world.kicks.journal, world.payloads, world.clock),
                 world.batches,
-                self.builder,
+                builds,
             ),
-            "builds": BuildKeeping(world.batches.shelf, self.builder),
+            "builds": builds,
             "worker": Worker(world.ports),
         }
         for name, part in parts.items():

@@ -16,8 +16,8 @@ from sandboxd import guard
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
-from sandboxd.seccomp.rules import OnlyOptions, build, command_rules
-from sandboxd.seccomp.streams import StreamGiver, bound_stream, given_ports, proxy_listener
+from sandboxd.seccomp.rules import OnlyOptions, Rule, build, command_rules
+from sandboxd.seccomp.streams import MakeStream, StreamGiver, bound_stream, given_ports, proxy_listener
 from sandboxd.wayout import WayOut
 
 from tests.integration.greeting_host import greeting_host
@@ -74,6 +74,21 @@ def behind(kept: Policy, port: int, story: Callable[[ProcessHost], Awaitable[Any
             enforced.close()
 
     return on_host(told)
+
+
+def found(rules: list[Rule], make: MakeStream, port: int) -> list[str]:
+    """What the probe finds behind these rules, where commands are given these sockets."""
+
+    async def story(host: ProcessHost) -> list[str]:
+        questions = host.confine(lambda: install_asking(build(processor(), rules)))
+        giver = StreamGiver(questions, make)
+        try:
+            with proxy_listener(port):
+                return await guard.probe(host, PYTHON, port)
+        finally:
+            giver.close()
+
+    return on_host(story)
 
 
 def python(kept: Policy, port: int, code: str) -> str:
@@ -249,16 +264,7 @@ def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> N
     ids=["not-bound", "options", "groups", "time-to-live"],
 )
 def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: str) -> None:
-    async def story(host: ProcessHost) -> list[str]:
-        questions = host.confine(lambda: install_asking(build(processor(), rules)))
-        giver = StreamGiver(questions, make)
-        try:
-            with proxy_listener(port):
-                return await guard.probe(host, PYTHON, port)
-        finally:
-            giver.close()
-
-    assert way in on_host(story)
+    assert way in found(rules, make, port)
 
 
 @as_root
@@ -280,16 +286,7 @@ def test_a_port_that_would_be_lost_is_found(port: int, named: bool, way: str) ->
         made.bind(("127.0.0.1", 0))
         return made
 
-    async def story(host: ProcessHost) -> list[str]:
-        questions = host.confine(lambda: install_asking(build(processor(), command_rules(asks=True))))
-        giver = StreamGiver(questions, loosely_bound)
-        try:
-            with proxy_listener(port):
-                return await guard.probe(host, PYTHON, port)
-        finally:
-            giver.close()
-
-    assert way in on_host(story)
+    assert way in found(command_rules(asks=True), loosely_bound, port)
 
 
 @as_root

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.expiry import Expiry
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.loose_values import Reclaim
@@ -70,7 +71,9 @@ class Lines:
         kicks = cast("Kicks", self)
         tasks = TaskSweep(self.fleet, kicks)
         pool = WarmPool(self.journal, self.fleet, self.fleet, self.clock, CountingIds())
-        return Sweeper(kicks, tasks, pool, values, expiry, batches).sweep(self.remaining)
+        return Sweeper(kicks, tasks, pool, values, expiry, batches, BuildKeeping(batches.shelf)).sweep(
+            self.remaining
+        )
 
 
 def names(count: int) -> list[str]:

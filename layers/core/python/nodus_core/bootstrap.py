@@ -167,7 +167,12 @@ class Core:
 
     @cached_property
     def builds(self) -> BuildKeeping:
-        return BuildKeeping(Shelf(self.journal, self.payloads, self.clock), self.builder)
+        return BuildKeeping(self.shelf, self.builder)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """Of use cases that serve nobody's call."""
+        return Shelf(self.journal, self.payloads, self.clock)
 
     @cached_property
     def gpus(self) -> Gpus:
@@ -207,8 +212,8 @@ class Core:
     def sweeper(self) -> Sweeper:
         values = Reclaim(self.journal, self.vault, self.clock)
         expiry = Expiry(self.journal, self.payloads, self.clock)
-        batches = BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
-        return Sweeper(self.kicks, self.task_sweep, self.warm_pool, values, expiry, batches, self.builder)
+        batches = BatchKeeping(self.shelf)
+        return Sweeper(self.kicks, self.task_sweep, self.warm_pool, values, expiry, batches, self.builds)
 
     @cached_property
     def task_sweep(self) -> TaskSweep:
@@ -228,7 +233,6 @@ class Core:
         from nodus_core.aws.clients import ecs_asked_once
         from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
 
-        shelf = Shelf(self.journal, self.payloads, self.clock)
         return WarmPool(
             self.journal,
             EcsSandboxTasks(ecs_asked_once(), TaskPlace.from_environment(self.environment)),
@@ -236,7 +240,7 @@ class Core:
             self.clock,
             self.ids,
             self.warm_sandboxes,
-            lambda: Machine(pull=Images(shelf, self.images).pinned(NOBODY, None).pull),
+            lambda: Machine(pull=Images(self.shelf, self.images).pinned(NOBODY, None).pull),
             self.link_addresses,
         )
 

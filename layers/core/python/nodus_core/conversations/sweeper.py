@@ -24,7 +24,6 @@ from nodus_core.conversations.task_sweep import Reconciled, TaskSweep
 from nodus_core.conversations.waiters import Waiters
 from nodus_core.conversations.warm_pool import Kept, WarmPool
 from nodus_core.journal import keys
-from nodus_core.journal.builder import ImageBuilder
 from nodus_core.journal.keys import DUE_SHARDS
 from nodus_core.kernel.errors import NodusError
 
@@ -73,8 +72,7 @@ class Sweeper:
     values: Reclaim
     expiry: Expiry
     batches: BatchKeeping
-    builder: ImageBuilder | None = None
-    """None: this deployment builds no images."""
+    builds: BuildKeeping
 
     def sweep(self, remaining: Callable[[], float]) -> Sweep:
         """Kicks every line that is due, now and once more half a minute later if one will be due then.
@@ -138,10 +136,10 @@ class Sweeper:
                 self.batches.finish(name, remaining)
                 return 0
             case keys.IMAGE_BUILD:
-                BuildKeeping(self.batches.shelf, self.builder).look(name)
+                self.builds.look(name)
                 return 0
             case keys.LEFT_IMAGES:
-                left = LeftImagesKeeping(self.kicks.journal, self.kicks.clock, self.builder)
+                left = LeftImagesKeeping(self.kicks.journal, self.kicks.clock, self.builds.builder)
                 left.clear(name, remaining)
                 return 0
             case keys.BEARER:

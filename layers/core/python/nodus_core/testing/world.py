@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.batch_keeping import BatchKeeping
+from nodus_core.conversations.build_keeping import BuildKeeping
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
@@ -125,6 +126,11 @@ class World:
     def batches(self) -> BatchKeeping:
         """What the sweeper does with batches, in a process that may crash."""
         return BatchKeeping(Shelf(self.journal, self.payloads, self.clock))
+
+    @property
+    def builds(self) -> BuildKeeping:
+        """What the sweeper does with builds where there is no builder."""
+        return BuildKeeping(self.batches.shelf)
 
     @property
     def task_sweep(self) -> TaskSweep:
