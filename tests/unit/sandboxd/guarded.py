@@ -1,8 +1,11 @@
 """Real commands behind the egress guard, for its tests."""
 
 import asyncio
+import fcntl
 import os
-from collections.abc import Awaitable, Callable, Iterable
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -42,7 +45,19 @@ def on_host(story: Callable[[ProcessHost], Awaitable[Any]], user: CommandUser = 
         finally:
             host.close()
 
-    return asyncio.run(told())
+    with alone_on_this_machine():
+        return asyncio.run(told())
+
+
+@contextmanager
+def alone_on_this_machine() -> Iterator[None]:
+    """Two hosts at once on one machine give their commands the same groups, and each ends the other's."""
+    shared = os.open(tempfile.gettempdir(), os.O_RDONLY)
+    try:
+        fcntl.flock(shared, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(shared)
 
 
 def lay(host: ProcessHost, rules: Iterable[Rule], on: Processor | None = None) -> None:
