@@ -99,7 +99,8 @@ class RestoreRequest:
     """Fill a folder from the archive at a presigned address, which has this size and sha256.
 
     Args:
-        limits: `maxBytes`, `maxEntries`, `maxDepth`, and `outerLinks`: whether symlinks may lead out of the folder.
+        limits: `maxBytes`, `maxEntries`, `maxDepth`, `outerLinks`: whether symlinks may lead out of the folder, and
+            `strip`: how many folders of each name are left away.
     """
 
     path: str
@@ -332,7 +333,7 @@ def _restore_request(fields: Fields) -> RestoreRequest:
         get=fields.address("get"),
         size=fields.at_most("size"),
         sha256=fields.text("sha256"),
-        limits={**limits, "outerLinks": fields.flag("outerLinks")},
+        limits={**limits, "outerLinks": fields.flag("outerLinks"), "strip": fields.whole("strip", 0)},
         start_to_end_s=_archive_time(fields),
     )
 

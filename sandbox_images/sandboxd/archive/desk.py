@@ -25,6 +25,12 @@ from sandboxd.workers import worker
 _ANSWER_BYTES = 64 * 1024
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
 
+MODULES = {
+    "packing": ("judging", "unpacked", "tarred"),
+    "unpacking": ("judging", "unpacked", "tarred", "zipped", "entries"),
+}
+"""What each worker is made of, beside the module of its name."""
+
 _TOLD = ("entries", "bytes", "leftOut", "leftOutCount", "changed")
 
 
@@ -49,7 +55,7 @@ class ArchiveDesk:
         self._transfer = transfer
         self._folder = folder
         self._workers = {
-            name: worker(interpreter, "archive", "entries", name) for name in ("packing", "unpacking")
+            name: worker(interpreter, "archive", *modules, name) for name, modules in MODULES.items()
         }
         self._turn = asyncio.Lock()
 

@@ -13,7 +13,8 @@ import sys
 import zlib
 from typing import Any
 
-from sandboxd.archive.entries import BLOCK, CHUNK, MOST_NAME, Limits, RefusedError, shown
+from sandboxd.archive.judging import CHUNK, MOST_NAME, Limits, RefusedError, shown
+from sandboxd.archive.tarred import BLOCK
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

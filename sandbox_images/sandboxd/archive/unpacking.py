@@ -15,7 +15,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sandboxd.archive.entries import FOLDER, HARD_LINK, SYMLINK, Entry, Limits, RefusedError, entries
+from sandboxd.archive.entries import entries
+from sandboxd.archive.judging import FOLDER, HARD_LINK, SYMLINK, Entry, Limits, RefusedError
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sandboxd.archive.desk import MODULES
 from sandboxd.workers import worker
 
 LIMITS = {"maxBytes": 1 << 30, "maxEntries": 10_000, "maxDepth": 64, "outerLinks": True}
@@ -20,7 +21,7 @@ def work(name: str, archive: Path, request: dict[str, Any], *, writes: bool) -> 
     """The answer of a worker to which the archive is given as an open file."""
     with archive.open("w+b" if writes else "rb") as file:
         done = subprocess.run(
-            [*worker(sys.executable, "archive", "entries", name), json.dumps(request)],
+            [*worker(sys.executable, "archive", *MODULES[name], name), json.dumps(request)],
             stdin=file,
             capture_output=True,
             check=False,

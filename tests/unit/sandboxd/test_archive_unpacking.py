@@ -147,7 +147,9 @@ BROKEN: dict[str, Callable[[bytes], bytes]] = {
     "cut off at its check sum": lambda sound: sound[:-4],
     "a wrong header": _changed,
     "without an end": lambda sound: gzip.compress(gzip.decompress(sound)[:512]),
-    "followed by something": lambda sound: sound + sound,
+    "followed by another": lambda sound: sound + sound,
+    "followed by something": lambda sound: sound + b"something",
+    "packed by what is not read": lambda _: b"\x28\xb5\x2f\xfd" + bytes(100),
     "a size that is no number": lambda _: gzip.compress(b"a" * 512),
 }
 
