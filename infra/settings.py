@@ -79,6 +79,8 @@ class Settings(BaseModel):
         git_hosts: names of the hosts beside GitHub that projects may read repositories from, separated by commas.
         git_folder: a folder of bare repositories (`OWNER/NAME.git`) on the machine that runs the functions, which
             projects may read: for a local cloud. Empty: there is none.
+        archive_hosts: names of the hosts that runs may take archives from, separated by commas; `*.example.com` for all
+            below it, `*` for every public one. Empty: none.
         key_rate: steady requests a second of a bearer key that names no rate of its own.
         key_burst: requests that such a key may make at once.
     """
@@ -113,6 +115,9 @@ class Settings(BaseModel):
     github_app: Annotated[str, Field(pattern=r"^[A-Za-z0-9]*$")] = ""
     git_hosts: Annotated[str, Field(pattern=r"^([a-z0-9.-]+(,[a-z0-9.-]+)*)?$")] = ""
     git_folder: Annotated[str, Field(pattern=r"^(/.+)?$")] = ""
+    archive_hosts: Annotated[
+        str, Field(pattern=r"^((\*|(\*\.)?[a-z0-9.-]+)(,(\*|(\*\.)?[a-z0-9.-]+))*)?$")
+    ] = ""
     key_rate: Annotated[int, Field(ge=1, le=1_000)] = 100
     key_burst: Annotated[int, Field(ge=1, le=10_000)] = 200
 

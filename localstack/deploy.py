@@ -30,8 +30,9 @@ SOURCES = (
     "uv.lock",
     "package-lock.json",
 )
-SETTINGS = ("--context", "sandboxImages=machine")
-"""What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md)."""
+SETTINGS = ("--context", "sandboxImages=machine", "--context", "archiveHosts=*")
+"""What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md). And what its
+one user, who is the operator, has nothing against: archives of all public hosts."""
 WARM_WORD = "NODUS_WARM_SANDBOXES"
 """The setting `warmSandboxes` of this cloud, of the environment of `make up`; left out: 0."""
 

@@ -31,3 +31,4 @@ class Environment(BaseModel):
     github_app: str = Field(alias="NODUS_GITHUB_APP")
     git_hosts: str = Field(alias="NODUS_GIT_HOSTS")
     git_folder: str = Field(alias="NODUS_GIT_FOLDER")
+    archive_hosts: str = Field(alias="NODUS_ARCHIVE_HOSTS")

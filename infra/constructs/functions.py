@@ -251,6 +251,7 @@ class Functions(Construct):
             "NODUS_GITHUB_APP": settings.github_app,
             "NODUS_GIT_HOSTS": settings.git_hosts,
             "NODUS_GIT_FOLDER": settings.git_folder,
+            "NODUS_ARCHIVE_HOSTS": settings.archive_hosts,
         }
 
     def _builder(self) -> dict[str, str]:

@@ -30,8 +30,8 @@ from nodus_core.sandboxes.link import Link
 from nodus_core.testing.clock import FakeClock
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import ScriptedModels, says
-from nodus_core.testing.scripted_repositories import ScriptedRepositories
 from nodus_core.testing.scripted_sandbox import ScriptedSandboxes, exited
+from nodus_core.testing.scripted_sources import ScriptedDownloads, ScriptedRepositories
 
 STEPS_A_ROUND = 2
 """A model call and its command."""
@@ -160,6 +160,7 @@ class Loop:
             payloads=self._payloads,
             archives=sandboxes.archives,
             repositories=ScriptedRepositories(),
+            downloads=ScriptedDownloads(),
             models=models,
             tasks=sandboxes,
             bell=sandboxes,

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from git_hosts import HOST, GitHost
-from nodus_core.conversations.repositories import Allowed, Remote, SourceRefused, SourceUnavailable
+from nodus_core.conversations.sources import Allowed, Remote, SourceRefused, SourceUnavailable
 from nodus_core.providers import git_client, git_files, git_pack
 from nodus_core.providers.git_repositories import GitRepositories
 from tls_providers import Provider, Request, Told, tls_provider
@@ -52,7 +52,7 @@ class Sources:
             files = {entry.name: self._content(archive, entry) for entry in archive}
         assert snapshot.entries == len(files)
         assert snapshot.size == sum(len(content) for content in files.values() if isinstance(content, bytes))
-        return snapshot.commit, files
+        return snapshot.version, files
 
     def _content(self, archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes | str | None:
         if entry.isdir():
@@ -233,7 +233,7 @@ def test_bounds_hold_before_anything_is_unpacked(tmp_path: Path, monkeypatch: py
     refused(git_files, "MOST_ENTRIES", 4, "more than 4 files, folders and links")
     refused(git_files, "MOST_ARCHIVE", 10_000, "bytes, packed")
     refused(git_files, "MOST_DEPTH", 1, "lies too deep")
-    refused(git_client, "MOST_PACK", 10_000, "packed bytes at one commit")
+    refused(git_client, "MOST_PACKED", 10_000, "packed bytes at one commit")
     reader.copy(repo="acme/big")
 
 
@@ -330,7 +330,7 @@ def test_an_installation_of_the_app_gives_a_token_for_one_repository(tmp_path: P
         }
         reader = GitRepositories(Allowed(app="4711"), lambda: json.dumps(secret), github_api=base)
         with reader.snapshot(Remote("GitHub", "acme/private", base, installation=42), None) as snapshot:
-            assert snapshot.commit == commit
+            assert snapshot.version == commit
         other = Remote("GitHub", "acme/other", base, installation=42)
         refuses(reader, other, "installation 42 of the operator's GitHub App may not read acme/other")
         refuses(reader, Remote("GitHub", "acme/private", base, installation=1), "404")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from nodus_core.conversations.context import Context, ModelChoice, Source
-from nodus_core.conversations.repositories import SourceUnavailable
+from nodus_core.conversations.context import Context, GitSource, ModelChoice
+from nodus_core.conversations.sources import SourceUnavailable
 from nodus_core.conversations.worker import MOST_ROUNDS
 from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelRequest, Usage
@@ -208,7 +208,7 @@ def sourced(crash: CrashPoints | None) -> World:
     world = World(script, behaviour, crash=crash)
     connect(world)
     world.repositories.commits = [SourceUnavailable("busy", 15.0), "a" * 40]
-    world.admit(context=replace(SETUP, source=Source("acme/site", None, "code")))
+    world.admit(context=replace(SETUP, source=GitSource("acme/site", None, "code")))
     return world
 
 
@@ -218,7 +218,7 @@ def cancelled_at_its_source(crash: CrashPoints | None) -> World:
     connect(world)
     world.repositories.commits = [SourceUnavailable("busy", 60.0)]
     whenever(world, lambda: bool(world.repositories.asked), world.stop)
-    world.admit(context=replace(SETUP, source=Source("acme/site", None, "code")))
+    world.admit(context=replace(SETUP, source=GitSource("acme/site", None, "code")))
     return world
 
 

@@ -9,7 +9,7 @@
 """
 
 from nodus import errors
-from nodus._agent_spec import Family, GitSource, Protocol, Source
+from nodus._agent_spec import ArchiveSource, Family, GitSource, Protocol, Source
 from nodus._agentgroups import AgentGroups, AsyncAgentGroups
 from nodus._agentruns import AgentRuns, AsyncAgentRuns
 from nodus._agents import AsyncClaudeAgent, AsyncModelAgent, ClaudeAgent, ModelAgent
@@ -33,6 +33,7 @@ __all__ = [
     "AgentRuns",
     "ApiError",
     "Applied",
+    "ArchiveSource",
     "AsyncAgentGroup",
     "AsyncAgentGroups",
     "AsyncAgentRun",

@@ -23,10 +23,22 @@ class GitSource(TypedDict):
     ref: NotRequired[str]
 
 
-class Source(TypedDict):
-    """Where the workspace's files come from."""
+class ArchiveSource(TypedDict):
+    """An archive (tar or zip) at an https address of a host that the operator has allowed.
+
+    ``sha256``: another one is refused. ``stripComponents``: folders at the beginning of each name that are left away.
+    """
+
+    url: str
+    sha256: NotRequired[str]
+    stripComponents: NotRequired[int]
+
+
+class Source(TypedDict, total=False):
+    """Where the workspace's files come from: one of the two."""
 
     git: GitSource
+    archive: ArchiveSource
 
 
 class AgentSettings(TypedDict, total=False):

@@ -186,8 +186,8 @@ class ClaudeAgent(Agent):
         max_parallel_agents: ceiling of subagents at work; ``None`` or 0: unlimited.
         max_tokens: output tokens of one model call.
         working_dir: folder in which setup and commands run.
-        state_dir: folder to be saved and restored over a restart (NOD-174); kept, but not honoured yet.
-        source: ``{"git": {"repo": "owner/name", "ref": "main"}}``.
+        state_dir: folder to be saved and restored over a restart (NOD-174).
+        source: ``{"git": {"repo": "owner/name", "ref": "main"}}``, or ``{"archive": {"url": "https://…/site.tar.gz"}}``.
         setup: shell command that runs once before the model starts.
         network: ``nodus.Egress.deny()``, ``.allow([...])`` or ``.open()`` (default: deny).
         image: environment image of the sandbox.

@@ -143,6 +143,11 @@ class Run:
         assert answer.status_code == 200, answer.text
         return answer.content.decode()
 
+    def say(self, text: str, key: str) -> httpx2.Response:
+        """Posts a message, which carries the run's mark."""
+        body = {"payload": f"[{self.mark}] {text}", "messageKey": key}
+        return self.person.call("POST", f"{self.path}/messages", body)
+
     def cancel(self) -> None:
         assert self.person.call("POST", f"{self.path}/cancel").status_code in (200, 202)
 

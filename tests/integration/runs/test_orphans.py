@@ -10,7 +10,6 @@ from localstack.testing import TestCloud
 from tests.integration.runs.machine import room
 from tests.integration.runs.orphans import orphans
 from tests.integration.runs.person import Person, in_turn
-from tests.integration.runs.test_messages import send
 from tests.integration.waiting import until
 
 # The sweeper comes once a minute; without it the sandbox's death would be seen when its time is paid, six minutes on.
@@ -70,7 +69,7 @@ def test_a_sandbox_that_dies_unheard_while_its_run_rests_is_seen(person: Person)
     assert gone["reason"] == "SandboxLost"
     assert run.status()["phase"] == "Waiting"
     assert own.is_gone()
-    assert send(run, in_turn("echo two"), "next").status_code == 202
+    assert run.say(in_turn("echo two"), "next").status_code == 202
     until(run.status, lambda seen: len(seen["turns"]) == 2 and seen.get("reason") == "MessageWait")
     assert run.status()["sandbox"]["name"] != name
     until(lambda: orphans(person.cloud), lambda seen: not any(seen.values()))

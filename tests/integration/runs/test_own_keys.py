@@ -11,6 +11,7 @@ import pytest
 from localstack.testing import TestCloud
 from tests.contract.tls_providers import HOST, Provider, Request, Told, tls_provider
 from tests.integration.runs.person import APPLY, Person, manifest
+from tests.integration.runs.placed import placed
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -36,15 +37,11 @@ def tell(request: Request) -> Told | None:
 @pytest.fixture(scope="module")
 def provider(local_cloud: TestCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
     """A provider that the operator has placed on this machine."""
-    client = boto3.client("secretsmanager", **local_cloud.cloud.client_arguments())
-    secret = local_cloud.cloud.output("ProvidersSecretArn")
-    before = client.get_secret_value(SecretId=secret)["SecretString"]
-    with tls_provider(tmp_path_factory.mktemp("provider"), tell) as running:
-        placed = {"privateHosts": {HOST: "127.0.0.1"}, "certificates": running.certificates}
-        text = json.dumps({**json.loads(before), "byok": placed})
-        client.put_secret_value(SecretId=secret, SecretString=text)
+    with (
+        tls_provider(tmp_path_factory.mktemp("provider"), tell) as running,
+        placed(local_cloud, HOST, running),
+    ):
         yield running
-        client.put_secret_value(SecretId=secret, SecretString=before)
 
 
 @pytest.fixture

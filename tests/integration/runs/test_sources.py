@@ -107,11 +107,11 @@ def test_a_push_changes_nothing_also_in_the_next_sandbox(code: Code) -> None:
     assert copied(run) == first
     code.bare.push({**FILES, "readme.txt": "pushed later\n"})
     code.person.call("DELETE", f"connections/{code.connection}")
-    send(run, "one", in_turn("cat readme.txt setups.txt"))
+    assert run.say(in_turn("cat readme.txt setups.txt"), "one").status_code == 202
     until(run.status, lambda status: len(status["turns"]) == 2 and status.get("reason") == "MessageWait")
     assert names(run.steps()).count("source") == 1
     room(code.person.cloud, run.status()["sandbox"]["name"]).kill()
-    send(run, "two", in_turn("cat readme.txt setups.txt"))
+    assert run.say(in_turn("cat readme.txt setups.txt"), "two").status_code == 202
     until(run.status, lambda status: len(status["turns"]) == 3 and status.get("reason") == "MessageWait")
     own = room(code.person.cloud, run.status()["sandbox"]["name"])
     assert (own.read("readme.txt"), own.read("setups.txt")) == ("from the repository\n", "once\n")
@@ -119,13 +119,6 @@ def test_a_push_changes_nothing_also_in_the_next_sandbox(code: Code) -> None:
         *("source", "setup", "source.2", "setup.2")
     ]
     assert run.status()["source"]["commit"] == first
-
-
-def send(run: Run, key: str, prompt: str) -> None:
-    sent = run.person.call(
-        "POST", f"{run.path}/messages", {"payload": f"[{run.mark}] {prompt}", "messageKey": key}
-    )
-    assert sent.status_code == 202, sent.text
 
 
 @pytest.mark.req("NOD-151", "NOD-044")

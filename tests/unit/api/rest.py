@@ -13,8 +13,8 @@ from nodus_core.access.identities import Identities
 from nodus_core.access.signed_calls import Judge, Judged
 from nodus_core.conversations.directory import Directory
 from nodus_core.conversations.images import ImageSources
-from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.sources import NOTHING_ALLOWED, Allowed
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.store import Transaction
 from nodus_core.kernel.errors import Refusal

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from nodus_core.conversations.repositories import Allowed
+from nodus_core.conversations.sources import Allowed
 
 from tests.unit.api.rest import Reply, Rest, manifest
 

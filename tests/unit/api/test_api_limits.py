@@ -102,6 +102,10 @@ def git(**more: str) -> dict[str, Any]:
     return {"source": {"git": {"repo": "o/r", **more}}}
 
 
+def archive(**more: Any) -> dict[str, Any]:
+    return {"source": {"archive": {"url": f"{ADDRESS}a.tgz", **more}}}
+
+
 def variable(name: str = "A", value: str = "") -> dict[str, Any]:
     return {"env": [{"name": name, "value": value}]}
 
@@ -157,6 +161,16 @@ OF_AGENTS = [
         "spec.source.git.repo",
         git(repo="o/".ljust(fields.LONGEST_REPOSITORY, "r")),
         git(repo="o/".ljust(fields.LONGEST_REPOSITORY + 1, "r")),
+    ),
+    Limit(
+        "spec.source.archive.url",
+        archive(url=ADDRESS.ljust(addresses.LONGEST_ADDRESS, "x")),
+        archive(url=ADDRESS.ljust(addresses.LONGEST_ADDRESS + 1, "x")),
+    ),
+    Limit(
+        "spec.source.archive.stripComponents",
+        archive(stripComponents=workspace.MOST_STRIPPED),
+        archive(stripComponents=workspace.MOST_STRIPPED + 1),
     ),
     Limit("spec.source.git.ref", git(ref="r" * fields.LONGEST_REF), git(ref="r" * (fields.LONGEST_REF + 1))),
     Limit(

@@ -1,11 +1,12 @@
 """The source of a run: pinned once, copied into each sandbox before its setup, tried again where that helps."""
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from nodus_core.conversations.context import Context, ModelChoice, Source
-from nodus_core.conversations.repositories import SourceRefused, SourceUnavailable
+from nodus_core.conversations.context import ArchiveSource, Context, GitSource, ModelChoice
+from nodus_core.conversations.sources import SourceRefused, SourceUnavailable
 from nodus_core.conversations.sourcing import MOST_ATTEMPTS
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.journal.objects import versioned
@@ -19,7 +20,9 @@ from tests.unit.conversations.test_lost_sandboxes import status, steps
 
 COMMIT, LATER = "a" * 40, "b" * 40
 PLAIN = Context("agent", 1, "You are careful.", ModelChoice("Nodus"), working_dir="/work/x")
-CONTEXT = replace(PLAIN, setup="make", source=Source("acme/site", "main", "code"))
+CONTEXT = replace(PLAIN, setup="make", source=GitSource("acme/site", "main", "code"))
+URL = "https://downloads.example.com/site-1.0.tar.gz"
+ARCHIVED = replace(PLAIN, source=ArchiveSource(URL, None, 1))
 LOOK = says("look", ("run_command", {"command": "ls"}))
 DONE = says("done")
 
@@ -108,6 +111,47 @@ def test_a_follow_up_copies_nothing() -> None:
     assert len(status(world)["turns"]) == 2
     assert len(world.unpacked) == len(world.repositories.asked) == 1
     assert [name for name, _ in names(world)].count("source") == 1
+
+
+@pytest.mark.req("NOD-153", "NOD-154", "NOD-165")
+def test_an_archive_is_fetched_once_and_each_sandbox_gets_it() -> None:
+    world = Sourced([LOOK, LOOK, LOOK, DONE], dies_at=1)
+    world.downloads.archives = [b"first", b"second"]
+    world.admit(context=ARCHIVED)
+    world.settle()
+    digest = hashlib.sha256(b"first").hexdigest()
+    assert status(world)["phase"] == "Succeeded"
+    assert status(world)["source"] == {"url": URL, "sha256": digest}
+    assert world.downloads.asked == [(URL, None)]
+    assert [(order["sha256"], order["size"], order["strip"]) for order in world.unpacked] == [
+        (digest, 5, 1),
+        (digest, 5, 1),
+    ]
+    (copy,) = [step for step in steps(world) if step["name"] == "source"]
+    assert (copy["input"], copy["preview"]) == (URL, f"{digest}: 5 bytes, unpacked.")
+
+
+@pytest.mark.req("NOD-153", "FLD-04")
+def test_the_host_of_an_archive_is_asked_again_too() -> None:
+    world = Sourced([DONE])
+    world.downloads.archives = [SourceUnavailable("busy"), b"an archive"]
+    world.admit(context=ARCHIVED)
+    world.settle()
+    assert status(world)["phase"] == "Succeeded"
+    assert len(world.downloads.asked) == 2
+
+
+@pytest.mark.req("NOD-154", "FLD-15")
+@pytest.mark.parametrize("reason", ["hostile", "damaged", "too_large"])
+def test_an_archive_that_is_refused_is_not_tried_again(reason: str) -> None:
+    refused = {"state": "failed", "reason": reason, "message": "The archive's entry '../x' climbs"}
+    world = Sourced([], refused)
+    world.admit(context=ARCHIVED)
+    world.settle()
+    assert (status(world)["phase"], status(world)["reason"]) == ("Failed", "SourceFailed")
+    assert "'../x' climbs" in status(world)["message"]
+    assert len(world.unpacked) == 1
+    assert not world.models.requests
 
 
 @pytest.mark.req("NOD-151")

@@ -24,8 +24,8 @@ from nodus_core.conversations.loose_values import Reclaim
 from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.ports import Ports
 from nodus_core.conversations.reactions import Reactions
-from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.sources import Allowed
 from nodus_core.conversations.sweeper import Sweeper
 from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.warm_pool import WarmPool
@@ -267,6 +267,7 @@ class Core:
         from nodus_core.aws.clients import s3, secretsmanager
         from nodus_core.aws.s3_archives import S3Archives
         from nodus_core.aws.secrets import SecretsManagerSecrets
+        from nodus_core.providers.downloads import AllowedDownloads
         from nodus_core.providers.git_repositories import GitRepositories
         from nodus_core.providers.offered import OfferedModels
 
@@ -283,6 +284,7 @@ class Core:
                 ids=self.ids,
                 vault=self.vault,
                 repositories=GitRepositories(self.allowed, lambda: secrets.read(secret)),
+                downloads=AllowedDownloads(self.allowed, lambda: secrets.read(secret)),
                 allowed=self.allowed,
                 link=self.link_addresses,
             )

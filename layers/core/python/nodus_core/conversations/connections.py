@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from nodus_core.conversations.conditions import Said, shown
 from nodus_core.conversations.definitions import Definitions
-from nodus_core.conversations.repositories import Allowed, Remote, SourceRefused, SourceUnavailable
 from nodus_core.conversations.secrets import KIND as SECRET
 from nodus_core.conversations.secrets import fields_of, vault_place
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.sources import Allowed, Remote, SourceRefused, SourceUnavailable
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.vault import ValueGone, Vault
 from nodus_core.kernel.errors import Cause, Refusal, RetryableError

@@ -26,8 +26,8 @@ class ModelChoice:
 
 
 @dataclass(frozen=True)
-class Source:
-    """`spec.source` as admitted, and the name of the Connection that reads it. `ref` None: the default branch."""
+class GitSource:
+    """`spec.source.git` as admitted, and the name of the Connection that reads it. `ref` None: the default branch."""
 
     repo: str
     ref: str | None
@@ -37,6 +37,31 @@ class Source:
     def shown(self) -> str:
         """What a person reads of it."""
         return f"{self.repo} {self.ref}" if self.ref else self.repo
+
+    def found(self, version: str) -> dict[str, str]:
+        """The status of a run that has this commit."""
+        return {"repo": self.repo, **({"ref": self.ref} if self.ref else {}), "commit": version}
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """`spec.source.archive` as admitted. `sha256` None: whatever is at the address; `strip` counts folders."""
+
+    url: str
+    sha256: str | None
+    strip: int
+
+    @property
+    def shown(self) -> str:
+        """What a person reads of it."""
+        return self.url
+
+    def found(self, version: str) -> dict[str, str]:
+        """The status of a run that has the archive with this SHA-256."""
+        return {"url": self.url, "sha256": version}
+
+
+Source = GitSource | ArchiveSource
 
 
 @dataclass(frozen=True)
@@ -96,7 +121,8 @@ class Context:
         known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
         known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
         known["allow"] = tuple(known.get("allow", ()))
-        known["source"] = Source(**known["source"]) if known.get("source") else None
+        source = known.get("source")
+        known["source"] = source and (ArchiveSource if "url" in source else GitSource)(**source)
         return cls(
             model=ModelChoice(
                 access=model["access"],

@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from nodus_core.access.door import Place
 from nodus_core.conversations.agents import agent_named
 from nodus_core.conversations.availability import check_available
 from nodus_core.conversations.connections import connection_for
-from nodus_core.conversations.context import Context, ModelChoice, Source
+from nodus_core.conversations.context import ArchiveSource, Context, GitSource, ModelChoice, Source
 from nodus_core.conversations.images import Images, Pinned
 from nodus_core.conversations.own_keys import check_own_key
 from nodus_core.conversations.secret_variables import pinned as pinned_secrets
@@ -34,6 +35,7 @@ from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.manifest import Manifest, check_spec
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.selectors import selectable
+from nodus_core.resources.workspace import Archive, Git
 
 LATEST_DEADLINE = timedelta(days=3653)
 """Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
@@ -175,11 +177,26 @@ def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[Sec
 
 
 def _source(shelf: Shelf, run: ObjectKey, agent: _Agent) -> Source | None:
-    """The repository, and the Connection that reads it. Raises `Refusal` where none does (NOD-151)."""
+    """The repository, and the Connection that reads it, or the archive. Raises `Refusal` where none does (NOD-151)."""
     if agent.spec.source is None:
         return None
-    git = agent.spec.source.git
-    return Source(git.repo, git.ref, connection_for(shelf, run, agent.object.key.name, git.repo))
+    name = agent.object.key.name
+    match agent.spec.source.place:
+        case Git() as git:
+            return GitSource(git.repo, git.ref, connection_for(shelf, run, name, git.repo))
+        case Archive() as archive:
+            if not shelf.allowed.archive(archive.url):
+                raise _archive_not_allowed(run, name, archive)
+            return ArchiveSource(archive.url, archive.sha256, archive.strip_components or 0)
+
+
+def _archive_not_allowed(run: ObjectKey, agent: str, archive: Archive) -> Refusal:
+    message = (
+        f"AgentRun {run.name!r} cannot be run: agent {agent!r} takes its files from an archive at "
+        f"{urlsplit(archive.url).hostname}, and the operator has not allowed archives of this host."
+    )
+    cause = Cause("spec.agent", f"names agent {agent!r}, whose spec.source.archive.url is not allowed")
+    return Refusal("Invalid", message, causes=(cause,), kind=run.kind, name=run.name)
 
 
 def _choice(model: ModelSpec | None) -> ModelChoice:

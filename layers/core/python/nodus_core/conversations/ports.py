@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from nodus_core.conversations.context import ModelChoice
-from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed, Repositories
+from nodus_core.conversations.sources import NOTHING_ALLOWED, Allowed, Downloads, Repositories
 from nodus_core.inference.exchange import ModelReply, ModelRequest
 from nodus_core.inference.target import Target
 from nodus_core.journal.archives import Archives
@@ -56,6 +56,7 @@ class Ports:
     ids: Ids
     vault: Vault
     repositories: Repositories
+    downloads: Downloads
     link: Mapping[str, str]
     allowed: Allowed = NOTHING_ALLOWED
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodus_core.access.door import Place
-from nodus_core.conversations.repositories import NOTHING_ALLOWED, Allowed
+from nodus_core.conversations.sources import NOTHING_ALLOWED, Allowed
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.objects import versioned
 from nodus_core.journal.payloads import Payloads, Scope

@@ -1,11 +1,12 @@
-"""The source of a run: one commit of a repository, fetched once, and copied into each of its sandboxes (NOD-151 … NOD-156).
+"""The source of a run: a commit or an archive, fetched once, and copied into each of its sandboxes (NOD-151 … NOD-156).
 
 claimed ──► fetched, stored by its hash ──► pinned, and placed for the daemon, in one commit ──► unpacked: done
    │           └─ the host does not answer: tried again later     └─ lost, refused: placed again, with a fresh address
-   └─ a commit is pinned already: another sandbox gets the same archive, and nothing is fetched
+   └─ it is pinned already: another sandbox gets the same archive, and nothing is fetched
 """
 
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,18 +14,19 @@ from nodus_core.conversations import commands, preparation
 from nodus_core.conversations.attendance import attended
 from nodus_core.conversations.backoff import early
 from nodus_core.conversations.connections import Rights
-from nodus_core.conversations.context import Source
+from nodus_core.conversations.context import ArchiveSource, GitSource, Source
 from nodus_core.conversations.ports import AGAIN, Directive
-from nodus_core.conversations.repositories import (
+from nodus_core.conversations.resting import MESSAGE_LIMIT, wait_until
+from nodus_core.conversations.session import Session
+from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.sources import (
     FETCH_TIME_S,
     MOST_BYTES,
     MOST_DEPTH,
     MOST_ENTRIES,
+    Snapshot,
     SourceRefused,
 )
-from nodus_core.conversations.resting import MESSAGE_LIMIT, wait_until
-from nodus_core.conversations.session import Session
-from nodus_core.conversations.shelf import Shelf
 from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import SANDBOX_GONE, SOURCE_FAILED, is_up
@@ -35,7 +37,7 @@ from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.kernel.tasks import Result, Task
 from nodus_core.kernel.text import cut
 from nodus_core.kernel.times import stamp
-from nodus_core.sandboxes.outcome import WITHDRAWN, Outcome
+from nodus_core.sandboxes.outcome import ARCHIVE_REFUSED, WITHDRAWN, Outcome
 from nodus_core.sandboxes.tools import Order
 
 log = logging.getLogger(__name__)
@@ -54,7 +56,7 @@ ENOUGH_S = FETCH_TIME_S + 90
 
 
 def copy_source(session: Session, task: Task | None) -> Directive | None:
-    """Sees to it that the files of the run's commit are in its sandbox."""
+    """Sees to it that the files of the run's source are in its sandbox."""
     if task is None:
         task = _begun(session)
     if task.sandbox is None:
@@ -100,7 +102,7 @@ def _fetched(session: Session, task: Task) -> Task | Directive | None:
         if (waits := early(session, task)) is not None:
             return waits
         if task.attempt >= MOST_ATTEMPTS:
-            return _fail(session, task, "Its workers ended before the repository was fetched.")
+            return _fail(session, task, "Its workers ended before it was fetched.")
         task = session.retake(task, resent=False)
     session.fresh.discard(task.key)
     try:
@@ -116,20 +118,28 @@ def _fetched(session: Session, task: Task) -> Task | Directive | None:
 
 
 def _stored(session: Session) -> Copied:
-    """Fetches the source and stores its archive; repeated, it may find a newer commit until one is pinned."""
-    source, ports = _source(session), session.ports
-    rights = Rights(Shelf(ports.journal, ports.payloads, ports.clock, ports.allowed), ports.vault)
-    remote = rights.remote(session.conversation.object, source.connection, source.repo)
-    with ports.repositories.snapshot(remote, source.ref) as found:
-        archive = ports.payloads.put_file(session.scope, found.archive)
-        return Copied(found.commit, archive, found.entries, found.size)
+    """Fetches the source and stores its archive; repeated, it may find a newer one until one is pinned."""
+    with _snapshot(session) as found:
+        archive = session.ports.payloads.put_file(session.scope, found.archive)
+        return Copied(found.version, archive, found.size, found.entries)
+
+
+def _snapshot(session: Session) -> AbstractContextManager[Snapshot]:
+    ports = session.ports
+    match _source(session):
+        case GitSource() as git:
+            rights = Rights(Shelf(ports.journal, ports.payloads, ports.clock, ports.allowed), ports.vault)
+            remote = rights.remote(session.conversation.object, git.connection, git.repo)
+            return ports.repositories.snapshot(remote, git.ref)
+        case ArchiveSource() as archive:
+            return ports.downloads.snapshot(archive.url, archive.sha256)
 
 
 def _placed(session: Session, task: Task, copied: Copied) -> Task:
-    """Pins the commit and places its copy, in one commit: from here on the run has no other."""
-    source, head = _source(session), session.conversation
+    """Pins the source and places its copy, in one commit: from here on the run has no other."""
+    head = session.conversation
     placed = replace(task, sandbox=head.sandbox, not_before=None, result=None)
-    status = projection.with_source(session.object.status, source.repo, source.ref, copied.commit)
+    status = projection.with_source(session.object.status, _source(session).found(copied.version))
     session.run = session.ports.journal.steps.place_source(
         session.fence,
         session.open_run,
@@ -147,6 +157,7 @@ def _placed(session: Session, task: Task, copied: Copied) -> Task:
 
 def _command(session: Session, task: Task, copied: Copied) -> Command:
     """Fills the working folder with the archive, and nothing else; the address in it works for some minutes."""
+    source = _source(session)
     request = {
         "path": session.context.working_dir,
         "get": session.ports.payloads.presign(session.scope, copied.archive),
@@ -158,6 +169,8 @@ def _command(session: Session, task: Task, copied: Copied) -> Command:
         "outerLinks": False,
         "timeoutS": UNPACK_TIME_S,
     }
+    if isinstance(source, ArchiveSource) and source.strip:
+        request["strip"] = source.strip
     order = Order("restore", request)
     name = ids.command_id(task.run, task.key, task.attempt)
     kept = session.keep(commands.canonical(request), head=False)
@@ -170,7 +183,11 @@ def _settle(session: Session, task: Task, outcome: Outcome) -> None:
     if copied is None:
         raise CorruptRow(f"conversation {session.conversation.id}: a source was copied and none is pinned")
     if outcome.state is TaskState.COMPLETED and not outcome.is_error:
-        text = f"{copied.commit}: {copied.entries} entries, {copied.size} bytes of files, without history."
+        text = f"{copied.version}: {copied.size} bytes, unpacked."
+        if copied.entries is not None:
+            text = (
+                f"{copied.version}: {copied.entries} entries, {copied.size} bytes of files, without history."
+            )
         done = replace(
             task,
             state=TaskState.COMPLETED,
@@ -181,7 +198,7 @@ def _settle(session: Session, task: Task, outcome: Outcome) -> None:
     elif outcome.error == SANDBOX_GONE or not is_up(session.sandbox) or session.view().unpaid:
         # Its sandbox is gone, or is to go: what it did there goes with it, and the next sandbox gets all of it.
         session.record(Changes(settled=(commands.settled(session, task, WITHDRAWN),)))
-    elif task.attempt >= MOST_ATTEMPTS:
+    elif outcome.error == ARCHIVE_REFUSED or task.attempt >= MOST_ATTEMPTS:
         said = session.text(outcome.text) if not isinstance(outcome.text, str) else outcome.text
         _fail(session, task, f"The files could not be unpacked in the sandbox. {said}")
     else:
@@ -203,7 +220,7 @@ def _wait(session: Session, task: Task, error: Exception) -> Directive | None:
     if task.attempt >= MOST_ATTEMPTS or delay > LONGEST_DELAY_S:
         return _fail(session, task, why)
     until = session.ports.clock.now() + timedelta(seconds=delay)
-    message = f"The repository is asked again at {stamp(until)}. {cut(why, MESSAGE_LIMIT)}"
+    message = f"Its host is asked again at {stamp(until)}. {cut(why, MESSAGE_LIMIT)}"
     shown = projection.held_up(session.object.status, projection.SOURCE_UNAVAILABLE, message)
     session.let_go(task, shown, until)
     return wait_until(session, delay)

@@ -137,15 +137,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Copied:
-    """The one commit of its source that a run has, and the archive of its files, which each of its sandboxes gets.
+    """What a run has of its source, and the archive of its files, which each of its sandboxes gets.
 
-    `entries` and `size` count what is in the archive, `size` in bytes.
+    `version` is the commit, or the SHA-256 of an archive that was fetched as it is. Of a commit `entries` and `size` count
+    what is in the archive, `size` in bytes; nobody has looked into an archive that was fetched (None), and `size` is its
+    own.
     """
 
-    commit: str
+    version: str
     archive: Stored
-    entries: int
     size: int
+    entries: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Conversation:
     which no cap counts (NOD-134). Of a Sandbox's own line (`kernel.machines`), `paused` is why its machine stands
     still; None: it is wanted to run. `saves` are the complete saves of its sandboxes' folder, the newest first,
     `saving` is the one under way, and `unkept` names archives that may stand in the store and are not to;
-    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then. `source` is what a run has of its repository, None before that is fetched.
+    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then. `source` is what a run has of its source, None before that is fetched.
     """
 
     id: str

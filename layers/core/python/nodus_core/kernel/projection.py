@@ -103,9 +103,9 @@ def restored(sandbox: Sandbox) -> Status:
     return {} if sandbox.restored_at is None else {"restoredFrom": stamp(sandbox.restored_at)}
 
 
-def with_source(status: Status, repo: str, ref: str | None, commit: str) -> Status:
-    """The run's source is fetched: it has this commit from now on (NOD-153)."""
-    return {**status, "source": {"repo": repo, **({"ref": ref} if ref else {}), "commit": commit}}
+def with_source(status: Status, source: Status) -> Status:
+    """The run's source is fetched: it has this commit, or this archive, from now on (NOD-153)."""
+    return {**status, "source": source}
 
 
 def without_sandbox(status: Status) -> Status:

@@ -9,7 +9,6 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -19,17 +18,14 @@ from dulwich.client import AbstractHttpGitClient, GitClient, LocalGitClient
 from dulwich.errors import HangupException
 from dulwich.object_store import ObjectStoreGraphWalker
 
-from nodus_core.conversations.repositories import SourceRefused, SourceUnavailable
+from nodus_core.conversations.sources import MOST_PACKED, SourceRefused, SourceUnavailable
 from nodus_core.kernel.errors import NodusError
 from nodus_core.providers.git_refs import prefixes, wanted
 from nodus_core.providers.posting import NeverSendable
+from nodus_core.providers.source_hosts import judge
 
 MOST_WORDS = 300
 """Characters of a host's own words that are told."""
-
-MOST_PACK = 128 * 1024 * 1024
-"""Bytes of git's own archive of one commit, packed, as they come from the host."""
-
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +42,8 @@ def fetch(client: GitClient, path: str, ref: str | None, repo: str, into: Binary
         return found
 
     def keep(data: bytes) -> int:
-        if into.tell() + len(data) > MOST_PACK:
-            raise SourceRefused(f"{repo} has more than {MOST_PACK} packed bytes at one commit")
+        if into.tell() + len(data) > MOST_PACKED:
+            raise SourceRefused(f"{repo} has more than {MOST_PACKED} packed bytes at one commit")
         return into.write(data)
 
     nothing = ObjectStoreGraphWalker([], lambda _: [])
@@ -134,28 +130,6 @@ class SmartHttpClient(AbstractHttpGitClient):
                 f"the host of {self._repo} does not speak git's smart protocol at this address"
             )
         return told, io.BufferedReader(_Body(answer.iter_raw(), self._repo), 1 << 16).read
-
-
-def judge(answer: httpx2.Response, repo: str) -> None:
-    """Raises what a status other than 200 means for the copy."""
-    status = answer.status_code
-    if status == HTTPStatus.OK:
-        return
-    wait = answer.headers.get("retry-after", "")
-    seconds = float(wait) if wait.isdecimal() else None
-    if (
-        status == HTTPStatus.TOO_MANY_REQUESTS
-        or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        or seconds is not None
-    ):
-        raise SourceUnavailable(f"the host of {repo} answers {status}", seconds)
-    if answer.is_redirect:
-        raise SourceRefused(f"{repo} has moved: name it as its host calls it now")
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-        raise SourceRefused(
-            f"its host answers {status} for {repo}: there is none of that name, or the connection may not read it"
-        )
-    raise SourceRefused(f"the host of {repo} answers {status}")
 
 
 class _Body(io.RawIOBase):

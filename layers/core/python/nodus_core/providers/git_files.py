@@ -13,7 +13,7 @@ from typing import BinaryIO
 from dulwich.errors import ObjectFormatException
 from dulwich.objects import Commit, parse_tree
 
-from nodus_core.conversations.repositories import MOST_BYTES, MOST_DEPTH, MOST_ENTRIES, SourceRefused
+from nodus_core.conversations.sources import MOST_BYTES, MOST_DEPTH, MOST_ENTRIES, SourceRefused
 from nodus_core.providers.git_pack import BLOB, TREE, Objects
 
 MOST_PART = 255

@@ -23,7 +23,7 @@ from dulwich.pack import (
     unpack_object_at,
 )
 
-from nodus_core.conversations.repositories import MOST_BYTES, MOST_ENTRIES, SourceRefused
+from nodus_core.conversations.sources import MOST_BYTES, MOST_ENTRIES, SourceRefused
 
 MOST_FILE = 100 * 1024 * 1024
 """Bytes of one object: GitHub takes no larger file."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from nodus_core.conversations.repositories import SourceRefused
+from nodus_core.conversations.sources import SourceRefused
 
 _COMMIT = re.compile(r"[0-9a-f]{40}", re.IGNORECASE)
 _SHORT = re.compile(r"[0-9a-f]{4,39}", re.IGNORECASE)

@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from nodus_core.conversations.repositories import FETCH_TIME_S, Allowed, Remote, Snapshot, SourceRefused
+from nodus_core.conversations.sources import MOST_PACKED, Allowed, Remote, Snapshot, SourceRefused
 from nodus_core.providers.credentials import Credentials
-from nodus_core.providers.posting import Timeouts
 
 if TYPE_CHECKING:
     import httpx2
 
 GITHUB_API = "https://api.github.com"
 TOKEN_USER = "x-access-token"  # noqa: S105 - the name that goes with a token of GitHub, and that others ignore
-TIMEOUTS = Timeouts(connect=10, reply=FETCH_TIME_S)
 
 
 class GitRepositories:
@@ -46,12 +44,16 @@ class GitRepositories:
 
     def _fetch(self, remote: Remote, ref: str | None, into: BinaryIO) -> bytes:
         from nodus_core.providers.git_client import LocalClient, SmartHttpClient, fetch
+        from nodus_core.providers.source_hosts import source_client
 
         if remote.type == "Local":
             local = LocalClient(Path(self._allowed.folder), remote.repo)
             return fetch(local, str(local.path), ref, remote.repo, into)
         credentials = Credentials.from_json(self._read_secret())
-        with _http_client(credentials) as client:
+        # What frames the pack on the wire takes a thousandth of it.
+        with source_client(
+            credentials, "the connection's address", MOST_PACKED + MOST_PACKED // 64
+        ) as client:
             login = self._login(remote, credentials, client)
             url = f"{remote.base}/{remote.repo}.git"
             return fetch(SmartHttpClient(url, remote.repo, login, client), "", ref, remote.repo, into)
@@ -70,16 +72,3 @@ class GitRepositories:
         app = App(self._allowed.app, credentials.github_app, self._github_api)
         token = installation_token(client, app, remote.installation, remote.repo)
         return TOKEN_USER, token
-
-
-def _http_client(credentials: Credentials) -> "httpx2.Client":
-    import httpx2
-
-    from nodus_core.providers.git_client import MOST_PACK
-    from nodus_core.providers.http import http_client
-    from nodus_core.providers.public_network import PublicTransport
-
-    network = credentials.own_keys
-    transport = PublicTransport(network.private_hosts, network.certificates, field="the connection's address")
-    # What frames the pack on the wire takes a thousandth of it.
-    return http_client(httpx2.Client, None, TIMEOUTS, transport, largest=MOST_PACK + MOST_PACK // 64)

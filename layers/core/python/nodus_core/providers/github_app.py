@@ -11,9 +11,9 @@ from http import HTTPStatus
 import httpx2
 import jwt
 
-from nodus_core.conversations.repositories import SourceRefused, SourceUnavailable
-from nodus_core.providers.git_client import judge
+from nodus_core.conversations.sources import SourceRefused, SourceUnavailable
 from nodus_core.providers.posting import NeverSendable
+from nodus_core.providers.source_hosts import judge
 
 _SKEW_S = 60
 _LIFE_S = 540

@@ -1,4 +1,5 @@
-"""Addresses of model providers that users name: public HTTPS only, in every spelling (FLD-13, NOD-116)."""
+"""Addresses that users name, of model providers, code hosts and archives: public HTTPS only, in every spelling (FLD-13,
+NOD-116)."""
 
 import ipaddress
 import re
@@ -17,8 +18,8 @@ LONGEST_ADDRESS = 2048
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def why_not_public(url: str) -> str | None:
-    """What is wrong with a base URL, in words that repeat none of it; None when it may be used.
+def why_not_public(url: str, *, query: bool = False) -> str | None:
+    """What is wrong with a base URL, in words that repeat none of it; None when it may be used. `query`: it may have one.
 
     Looks at the text only: what a name resolves to is checked again when a call is sent.
     """
@@ -35,8 +36,8 @@ def why_not_public(url: str) -> str | None:
         return "must be an https address such as https://api.example.com/v1"
     if "@" in parts.netloc:
         return "must not hold a user name or password"
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        return "must not hold a query or a fragment"
+    if "#" in url or ("?" in url and not query):
+        return "must not hold a fragment" if query else "must not hold a query or a fragment"
     if port == 0:
         return "must name a port from 1 to 65535, or none"
     if "[" in parts.netloc and (":" not in host or "%" in host):

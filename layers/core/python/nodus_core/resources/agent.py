@@ -53,8 +53,7 @@ class AgentSpec(Spec):
     )
     source: Source | None = Field(
         default=None,
-        description="Files that are copied into the working folder before the setup. Not available yet: runs of an "
-        "agent with it are refused.",
+        description="Files that are copied into the working folder before the setup. Left out: none.",
     )
     setup: Script | None = Field(
         default=None,
@@ -63,8 +62,8 @@ class AgentSpec(Spec):
     )
     image: Image | None = Field(
         default=None,
-        description=f"Image of the run's sandbox. Left out: {defaults.DEFAULT_IMAGE}. Runs of an agent with another "
-        "one are refused for now.",
+        description="Image of the run's sandbox: a public OCI reference, or the name of an EnvironmentImage of the "
+        f"project. Left out: {defaults.DEFAULT_IMAGE}.",
     )
     network: Network | None = Field(
         default=None,

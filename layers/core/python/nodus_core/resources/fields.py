@@ -69,6 +69,7 @@ _HOST = re.compile(
     rf"(?::(?:{_PORT}))?"
 )
 _REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9_+-])?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _FIELD = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -262,6 +263,7 @@ Image = Annotated[
 ]
 Repository = Annotated[Str, _text(_REPO, LONGEST_REPOSITORY, "must be a repository written as owner/name")]
 Ref = Annotated[Str, _text(_REF, LONGEST_REF, "must be a branch, a tag or a commit")]
+Digest = Annotated[Str, _text(_DIGEST, 64, "must be a SHA-256 in 64 small hexadecimal digits")]
 Host = Annotated[
     Str,
     _text(

@@ -4,7 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from nodus_core.resources.addresses import LONGEST_ADDRESS, why_not_public
+from nodus_core.resources.checks import check
 from nodus_core.resources.fields import (
+    Digest,
     Folder,
     Host,
     Name,
@@ -14,11 +17,15 @@ from nodus_core.resources.fields import (
     Spec,
     Str,
     Variable,
+    Whole,
     at_most,
     misplaced,
     problem,
     too_large,
 )
+
+MOST_STRIPPED = 16
+"""Folders at the beginning of an archive's names that may be left away."""
 
 MOST_HOSTS = 100
 MOST_ALLOWED = 4096
@@ -62,10 +69,59 @@ class Git(Spec):
     )
 
 
-class Source(Spec):
-    """Where the workspace's files come from."""
+@check(
+    pattern="^https://", maxLength=LONGEST_ADDRESS, example="https://downloads.example.com/site-1.0.tar.gz"
+)
+def _archive_address(value: str) -> str:
+    why = why_not_public(value, query=True)
+    if why is not None:
+        raise problem(why)
+    return value
 
-    git: Git = Field(description="The repository whose files are copied, without its history.")
+
+class Archive(Spec):
+    """An archive at an address, as a run found it first."""
+
+    url: Annotated[Str, _archive_address] = Field(
+        description="Where it is: https, public, without a user name, at a host that the operator has allowed. A tar, "
+        "packed by gzip, bzip2, xz or not at all, or a zip file. Whoever may read agents reads the address: it is no "
+        "place for a secret."
+    )
+    sha256: Digest | None = Field(
+        default=None,
+        description="SHA-256 of the archive, in 64 small hexadecimal digits; another archive is refused. Left out: "
+        "each run takes what it finds, and keeps it.",
+    )
+    strip_components: Annotated[Whole, Field(ge=0, le=MOST_STRIPPED)] | None = Field(
+        default=None,
+        description="Folders that are left away at the beginning of each name, with all that lies above them: 1 for "
+        "archives that have one folder around all. Left out: 0.",
+    )
+
+
+class Source(Spec):
+    """Where the workspace's files come from: a repository or an archive."""
+
+    git: Git | None = Field(
+        default=None, description="The repository whose files are copied, without its history."
+    )
+    archive: Archive | None = Field(default=None, description="The archive whose files are copied.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.git is None and self.archive is None:
+            raise misplaced("git", "is required where there is no archive")
+        if self.git is not None and self.archive is not None:
+            raise misplaced("archive", "does not go with git")
+        return self
+
+    @property
+    def place(self) -> Git | Archive:
+        """Which of the two it is."""
+        found = self.git or self.archive
+        if found is None:
+            raise TypeError("a source without a place was accepted")
+        return found
 
 
 def _travels(hosts: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from nodus_core.kernel.decide import SANDBOX_GONE
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import Stored, cut
+from nodus_core.sandboxes.folders import DAMAGED, RESTORE
 
 MOST_TEXT_BYTES = 256 * 1024
 """Bytes of a command's output that are believed; an honest daemon sends less (docs/protocols.md §2)."""
@@ -18,6 +19,9 @@ MOST_WORD_BYTES = 64
 
 MOST_NUMBER = 2**53
 """Figures beyond this are no figures of a command; a row could not hold the largest of them."""
+
+ARCHIVE_REFUSED = "ArchiveRefused"
+"""The word of a folder that was not filled, and would not be by a further try."""
 
 _KILLED = {
     "timeout": "ended after its time-out",
@@ -100,8 +104,10 @@ def outcome(kind: str, result: str) -> Outcome:
     if state == "lost":
         return _lost(values)
     if state != "exited":
-        message = _word(values, "message") or _word(values, "reason") or "the sandbox gave no reason"
-        return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error="CommandFailed")
+        reason = _word(values, "reason")
+        message = _word(values, "message") or reason or "the sandbox gave no reason"
+        error = ARCHIVE_REFUSED if kind == RESTORE and reason in DAMAGED else "CommandFailed"
+        return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error=error)
     match kind:
         case "exec":
             return _exec(values)

@@ -15,9 +15,9 @@ from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.kicks import Kicks
 from nodus_core.conversations.messages import Accepted, Messages
 from nodus_core.conversations.ports import Directive, Ports
-from nodus_core.conversations.repositories import Allowed
 from nodus_core.conversations.resolving import COMMANDS, Resolving
 from nodus_core.conversations.shelf import Shelf
+from nodus_core.conversations.sources import Allowed
 from nodus_core.conversations.task_sweep import TaskSweep
 from nodus_core.conversations.unresolved import name_of
 from nodus_core.conversations.waiters import Waiters
@@ -50,8 +50,8 @@ from nodus_core.testing.memory_store import MemoryStore
 from nodus_core.testing.memory_transfers import MemoryTransfers
 from nodus_core.testing.memory_vault import MemoryVault
 from nodus_core.testing.scripted_model import Script, ScriptedModels
-from nodus_core.testing.scripted_repositories import ScriptedRepositories
 from nodus_core.testing.scripted_sandbox import Behaviour, ScriptedSandboxes, exited
+from nodus_core.testing.scripted_sources import ScriptedDownloads, ScriptedRepositories
 
 NAMES = ObjectKey("acme", "web", "AgentRun", "run")
 
@@ -111,6 +111,7 @@ class World:
         self.transfers = MemoryTransfers()
         self.vault = vault or MemoryVault()
         self.repositories = ScriptedRepositories()
+        self.downloads = ScriptedDownloads()
         self.ids = CountingIds()
         self.executions = Started()
         self.schedules = Scheduled()
@@ -155,6 +156,7 @@ class World:
             ids=self.ids,
             vault=self.vault,
             repositories=self.repositories,
+            downloads=self.downloads,
             allowed=Allowed(folder="/srv"),
             link={},
         )

@@ -1,11 +1,12 @@
-"""Repositories without git: what each read finds is said by a test."""
+"""Repositories without git and archives without a network: what each read finds is said by a test."""
 
+import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from nodus_core.conversations.repositories import Remote, Snapshot
+from nodus_core.conversations.sources import Remote, Snapshot
 
 
 @dataclass
@@ -26,3 +27,20 @@ class ScriptedRepositories:
         if isinstance(found, Exception):
             raise found
         yield Snapshot(found, io.BytesIO(found.encode()), entries=3, size=60)
+
+
+@dataclass
+class ScriptedDownloads:
+    """`Downloads`, likewise: every read finds what `archives` says next."""
+
+    archives: list[bytes | Exception] = field(default_factory=lambda: [b"an archive"])
+    asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+
+    @contextmanager
+    def snapshot(self, url: str, sha256: str | None) -> Iterator[Snapshot]:
+        """The next archive, whatever its hash is to be."""
+        found = self.archives[min(len(self.asked), len(self.archives) - 1)]
+        self.asked.append((url, sha256))
+        if isinstance(found, Exception):
+            raise found
+        yield Snapshot(hashlib.sha256(found).hexdigest(), io.BytesIO(found), None, len(found))

@@ -1,0 +1,121 @@
+"""The port to archives at addresses: fetched from hosts that the operator has allowed, into a bounded file, by hash."""
+
+# ruff: noqa: PLC0415 - the HTTP stack is imported when the first archive is fetched
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import urljoin, urlsplit
+
+from nodus_core.conversations.sources import (
+    MOST_PACKED,
+    Allowed,
+    Snapshot,
+    SourceRefused,
+    SourceUnavailable,
+)
+from nodus_core.kernel.text import cut
+from nodus_core.providers.credentials import Credentials
+from nodus_core.providers.posting import NeverSendable
+from nodus_core.resources.addresses import why_not_public
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_REDIRECTS = 5
+
+_MOST_SHOWN = 200
+"""Bytes of an address that a message tells."""
+
+_UNREADABLE = "there is nothing at this address, or not everybody may read it"
+
+
+class AllowedDownloads:
+    """`Downloads` over https. `read_secret` gives the providers' secret."""
+
+    def __init__(self, allowed: Allowed, read_secret: Callable[[], str]) -> None:
+        self._allowed = allowed
+        self._read_secret = read_secret
+
+    @contextmanager
+    def snapshot(self, url: str, sha256: str | None) -> Iterator[Snapshot]:
+        """See the port. Holds the archive as a file without a name, which ends with the process at the latest."""
+        from nodus_core.providers.source_hosts import source_client
+
+        credentials = Credentials.from_json(self._read_secret())
+        with (
+            tempfile.TemporaryFile() as archive,
+            source_client(credentials, "spec.source.archive.url", MOST_PACKED + 1) as client,
+        ):
+            found = self._fetched(client, url, archive)
+            if sha256 is not None and found != sha256:
+                raise SourceRefused(
+                    f"the archive at {_shown(url)} has the SHA-256 {found}, not {sha256} as spec.source.archive.sha256 says"
+                )
+            size = archive.tell()
+            archive.seek(0)
+            yield Snapshot(found, archive, None, size)
+
+    def _fetched(self, client: "httpx2.Client", url: str, into: BinaryIO) -> str:
+        """Writes what is at an address, or where its host sends on to; returns its SHA-256."""
+        at = url
+        for _ in range(MOST_REDIRECTS + 1):
+            self._judge(at, url)
+            answer = _asked(client, at, url)
+            try:
+                if answer.is_redirect:
+                    at = urljoin(at, answer.headers["location"])
+                    continue
+                return _kept(answer, url, into)
+            finally:
+                answer.close()
+        raise SourceRefused(f"the host of {_shown(url)} sends on more than {MOST_REDIRECTS} times")
+
+    def _judge(self, at: str, url: str) -> None:
+        """What a host sends on to is judged as what a person has written."""
+        why = why_not_public(at, query=True)
+        if why is not None:
+            raise SourceRefused(f"the address {_shown(at)}, which {_shown(url)} leads to, {why}")
+        if not self._allowed.archive(at):
+            host = urlsplit(at).hostname
+            raise SourceRefused(f"{_shown(url)} is read at {host}, a host that the operator has not allowed")
+
+
+def _asked(client: "httpx2.Client", at: str, url: str) -> "httpx2.Response":
+    import httpx2
+
+    try:
+        return client.send(client.build_request("GET", at), stream=True)
+    except NeverSendable as error:
+        raise SourceRefused(f"{_shown(url)} cannot be read: {error}") from None
+    except httpx2.DecodingError as error:
+        raise SourceRefused(f"{_shown(url)} cannot be read: {error}") from None
+    except httpx2.HTTPError as error:
+        raise SourceUnavailable(f"the host of {_shown(url)} does not answer: {error}") from None
+
+
+def _kept(answer: "httpx2.Response", url: str, into: BinaryIO) -> str:
+    import httpx2
+
+    from nodus_core.providers.source_hosts import judge
+
+    judge(answer, _shown(url), _UNREADABLE)
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        raise SourceRefused(f"the host of {_shown(url)} answers with a web page, not with an archive")
+    digest = hashlib.sha256()
+    try:
+        for part in answer.iter_raw():
+            if into.tell() + len(part) > MOST_PACKED:
+                raise SourceRefused(f"the archive at {_shown(url)} has more than {MOST_PACKED} bytes")
+            digest.update(part)
+            into.write(part)
+    except httpx2.HTTPError as error:
+        raise SourceUnavailable(f"the answer of the host of {_shown(url)} broke off: {error}") from None
+    return digest.hexdigest()
+
+
+def _shown(url: str) -> str:
+    """An address in a message: hosts choose what they send on to."""
+    return cut(url.encode("ascii", "backslashreplace").decode(), _MOST_SHOWN)
