@@ -22,7 +22,8 @@ from tests.unit.client.conftest import Cli
 ROOT = Path(__file__).parents[3]
 
 PUBLIC = {
-    "nodus": """AgentGroup AgentGroups AgentRun AgentRuns ApiError Applied AsyncAgentGroup AsyncAgentGroups
+    "nodus": """AgentGroup AgentGroups AgentRun AgentRuns ApiError Applied ArchiveSource AsyncAgentGroup
+        AsyncAgentGroups
         AsyncAgentRun AsyncAgentRuns AsyncClaudeAgent AsyncClient AsyncModelAgent AsyncResource AsyncSandbox AsyncSandboxes ClaudeAgent
         Client Egress Event Family GitSource Login ModelAgent NodusError Protocol Record Resource RunBlockedError
         RunFailedError Sandbox Sandboxes Source WaitTimeoutError __version__ errors login_aws""",
