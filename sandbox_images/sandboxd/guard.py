@@ -1,6 +1,6 @@
 """The egress guard: keeps commands from every network where the launcher put no network namespace around them.
 
-Under a policy that lets something out it gives them sockets that reach the proxy, and nothing beyond loopback.
+It gives them sockets of their own loopback; under a policy that lets something out, the proxy is there.
 
 It is believed only after it was tried: a probe, started as commands are, must find every way out closed
 (docs/decisions/0008).
@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError
 from sandboxd.seccomp.install import install, install_asking
 from sandboxd.seccomp.rules import build, command_rules
+from sandboxd.seccomp.streams import StreamGiver
 from sandboxd.seccomp.syscalls import this_processor
 from sandboxd.wayout import WayOut
 
@@ -35,16 +36,16 @@ _OWN_FOLDER = Path(__file__).parent
 class Enforced:
     """What keeps the sandbox's egress policy: `by` the launcher's means or the guard (`seccomp`), None: nothing does.
 
-    `way_out` is the commands' way to the proxy where the guard has to give them one.
+    `means` are what the guard gives commands: sockets of loopback, and the proxy there.
     """
 
     by: str | None
-    way_out: WayOut | None = None
+    means: list[StreamGiver | WayOut] = field(default_factory=list[StreamGiver | WayOut])
 
     def close(self) -> None:
-        """Ends the way out; the filter stays on whatever runs."""
-        if self.way_out is not None:
-            self.way_out.close()
+        """Gives nothing any more; the filter stays on whatever runs."""
+        while self.means:
+            self.means.pop().close()
 
 
 async def enforcer(
@@ -70,11 +71,11 @@ async def enforcer(
     if isolation.get("optIn") is True:
         return Enforced(None)
     enforced = Enforced("seccomp")
-    try:
-        enforced.way_out = _put_on(host, policy, port)
-        flaws = await probe(host, interpreter, None if policy is None else port)
-    except OSError as error:
-        flaws = [str(error)]
+    flaws = await _streams(host, enforced, policy, port, interpreter)
+    if flaws and policy is None:
+        logger.warning("commands get no sockets of loopback: %s", "; ".join(flaws))
+        enforced.close()
+        flaws = await _none(host, interpreter)
     if flaws:
         logger.error("the egress guard does not hold: %s", "; ".join(flaws))
         enforced.close()
@@ -82,30 +83,49 @@ async def enforcer(
     return enforced
 
 
-def _put_on(host: ProcessHost, policy: Policy | None, port: int) -> WayOut | None:
-    """Lays the filter on all commands. Raises OSError: it could not."""
+async def _streams(
+    host: ProcessHost, enforced: Enforced, policy: Policy | None, port: int, interpreter: str
+) -> list[str]:
+    """Lays the filter on all commands that leaves them loopback, with the proxy there; returns what is wrong."""
+    try:
+        program = _program(streams=True)
+        enforced.means.append(StreamGiver(host.confine(lambda: install_asking(program))))
+        if policy is not None:
+            enforced.means.append(WayOut(policy, port))
+    except OSError as error:
+        return [str(error)]
+    return await probe(host, interpreter, streams=True, proxy_port=0 if policy is None else port)
+
+
+async def _none(host: ProcessHost, interpreter: str) -> list[str]:
+    """Lays the filter on all commands that leaves them unix sockets alone: of several, the strictest word counts."""
+    try:
+        program = _program(streams=False)
+        host.confine(lambda: install(program))
+    except OSError as error:
+        return [str(error)]
+    return await probe(host, interpreter)
+
+
+def _program(*, streams: bool) -> bytes:
     processor = this_processor()
     if processor is None:
         raise OSError("there is no filter for this processor")
-    program = build(processor, command_rules(asks=policy is not None))
-    if policy is None:
-        host.confine(lambda: install(program))
-        return None
-    return WayOut(policy, host.confine(lambda: install_asking(program)), port)
+    return build(processor, command_rules(streams=streams))
 
 
 async def probe(
-    host: ProcessHost, interpreter: str = sys.executable, proxy_port: int | None = None
+    host: ProcessHost, interpreter: str = sys.executable, *, streams: bool = False, proxy_port: int = 0
 ) -> list[str]:
     """Tries, as a command, every way out that is known; returns what is wrong: nothing where the guard holds.
 
-    A probe that cannot be started, or ends without an answer, is wrong as well. `proxy_port`: commands are given
-    sockets, which must reach this port of loopback and nothing beyond loopback.
+    A probe that cannot be started, or ends without an answer, is wrong as well. `streams`: commands are given sockets,
+    which must reach their loopback and nothing beyond; `proxy_port`: this port of it among others, 0: there is no proxy.
     """
     source = _OWN_FOLDER.joinpath("guardprobe.py").read_text(encoding="utf-8")
     closed = (str(_OWN_FOLDER), sys.prefix, str(Path(interpreter).resolve().parent))
     spec = ExecSpec(
-        argv=(interpreter, "-I", "-S", "-c", source, str(proxy_port or 0), *closed),
+        argv=(interpreter, "-I", "-S", "-c", source, json.dumps([streams, proxy_port]), *closed),
         cwd="/",
         env=_ENV,
         start_to_end_s=_START_TO_END_S,

@@ -1,13 +1,13 @@
 """Tries every way out of the egress guard that is known, as a command would.
 
 The daemon hands the source of this module to `python -I -S -c` and starts it as it starts a command; as words it
-gets the port of the proxy that commands are given sockets for, or 0, and the folders that no command may write to.
+gets whether commands are given sockets of loopback, with the port of a proxy there or 0, and the folders that no
+command may write to.
 It answers one line of JSON: the ways that are open, and what a command needs and cannot have. Each attempt is harmless where it succeeds.
 """
 
 import contextlib
 import ctypes
-import errno
 import json
 import mmap
 import os
@@ -23,13 +23,11 @@ FAMILIES = {name: int(value) for name, value in vars(socket).items() if name.sta
 LAST_FAMILY = 63  # Linux 6.18 has 45
 KINDS = (1, 2, 3, 4, 5)  # stream, datagram, raw, reliable datagram, packets in sequence
 
-PROXY = int(sys.argv[1])
+STREAMS, PROXY = json.loads(sys.argv[1])
 LOOPBACK = "127.0.0.1"
 ANYWHERE = (socket.inet_ntoa(bytes(4)), 0)
-OUTSIDE = ("169.254.170.2", "169.254.169.254", "10.0.0.2", "172.16.0.2", "192.168.0.2", "1.1.1.1")
-CLOSED = (errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EACCES, errno.EPERM)
-SOL_SOCKET, SO_BINDTODEVICE = 1, 25
-IPPROTO_IP, IP_TTL, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT, IP_MINTTL = 0, 2, 4, 15, 19, 21
+SOL_SOCKET, SO_BINDTODEVICE, SO_BINDTOIFINDEX = 1, 25, 62
+IPPROTO_IP, IP_OPTIONS, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF = 0, 4, 15, 19, 50
 IPPROTO_TCP, IPPROTO_SCTP, IPPROTO_MPTCP = 6, 132, 262
 IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP = 39, 42, 46
 LOOSE_ROUTE = bytes((131, 7, 4, 127, 0, 0, 1, 0))
@@ -60,7 +58,7 @@ def open_families():
     for family in range(LAST_FAMILY + 1):
         if family == AF_UNIX:
             continue
-        given = PROXY and family == FAMILIES["AF_INET"]
+        given = STREAMS and family == FAMILIES["AF_INET"]
         made = [libc.socket(family, kind, 0) for kind in KINDS if not (given and kind == 1)]
         paired = [libc.socketpair(family, kind, 0, pair) for kind in KINDS]
         if max(made) >= 0 or max(paired) >= 0:
@@ -76,6 +74,7 @@ def ways_beyond_loopback():
         (IP_OPTIONS, LOOSE_ROUTE),
         (IP_FREEBIND, 1),
         (IP_TRANSPARENT, 1),
+        (IP_UNICAST_IF, struct.pack("!I", 2)),
         # groups, which are announced on a device whatever the socket is bound to
         (IP_ADD_SOURCE_MEMBERSHIP, GROUP + SOURCE + SOURCE),
         (MCAST_JOIN_GROUP, DEVICE + stored(GROUP)),
@@ -84,54 +83,60 @@ def ways_beyond_loopback():
     for option, value in options:
         if not fails(lambda stream, option=option, value=value: stream.setsockopt(IPPROTO_IP, option, value)):
             yield f"option {option} of IP"
-    if not fails(lambda stream: stream.bind(ANYWHERE)):
-        yield "sockets that are bound to nothing"
-    if not fails(lambda stream: (disconnect(stream), stream.bind(ANYWHERE))):
-        yield "sockets that lose their address"
-    if accepts():
-        yield "sockets that are accepted, which lose their address"
-    for address in OUTSIDE:
-        yield from (f"{address}, {way}" for way, prepare in preparations() if reaches(address, prepare))
+    for state, stream in states():
+        with stream:
+            if device_of(stream) != b"lo":
+                yield f"sockets that are {state} and not tied to loopback"
+                continue
+            for way, option, value in untyings():
+                with contextlib.suppress(OSError):
+                    stream.setsockopt(SOL_SOCKET, option, value)
+                if device_of(stream) != b"lo":
+                    yield f"sockets that are {state}, and then {way}"
+                    break
+
+
+def states():
+    """What a given socket may become, each of its own: connected, accepted, listening, and let go again."""
+    yield "new", socket.socket()
+    with socket.socket() as listener:
+        listener.bind(ANYWHERE)
+        listener.listen()
+        address = (LOOPBACK, listener.getsockname()[1])
+        for again in (False, True):
+            near = socket.create_connection(address)
+            far = listener.accept()[0]
+            for state, stream in (("connected", near), ("accepted", far)):
+                if again:
+                    disconnect(stream)
+                yield state + " and disconnected" * again, stream
+        yield "listening", listener.dup()
+        disconnect(listener)
+        yield "listening no more", listener.dup()
+
+
+def device_of(stream):
+    return stream.getsockopt(SOL_SOCKET, SO_BINDTODEVICE, 16).rstrip(b"\0")
+
+
+def untyings():
+    """Ways to tie a socket to another device, or to nothing."""
+    devices = os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net") else []
+    for device in ("", *devices):
+        if device != "lo":
+            yield f"tied to {device or 'nothing'} by name", SO_BINDTODEVICE, device.encode()
+    for index in range(len(devices) + 2):
+        yield f"tied to device {index} by number", SO_BINDTOIFINDEX, struct.pack("i", index)
+
+
+def disconnect(stream):
+    if libc.connect(stream.fileno(), bytes(16), 16) != 0:  # AF_UNSPEC
+        raise OSError(ctypes.get_errno(), "it cannot be disconnected")
 
 
 def stored(address):
     """An IPv4 address as a `struct sockaddr_storage`."""
     return struct.pack("HH4s120x", FAMILIES["AF_INET"], 0, address)
-
-
-def preparations():
-    """What may be done to a socket before it is connected."""
-    yield "as it is", lambda stream: None
-    yield "disconnected", disconnect
-    for device in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net") else ():
-        if device != "lo":
-            name = device.encode()
-            yield (
-                f"by {device}",
-                lambda stream, name=name: stream.setsockopt(SOL_SOCKET, SO_BINDTODEVICE, name),
-            )
-
-
-def disconnect(stream):
-    stream.connect((LOOPBACK, PROXY))
-    if libc.connect(stream.fileno(), bytes(16), 16) != 0:  # AF_UNSPEC
-        raise OSError(ctypes.get_errno(), "it cannot be disconnected")
-
-
-def accepts():
-    """Whether somebody can connect to a socket; on loopback that has happened when `connect` returns."""
-    with socket.socket() as listener, socket.socket() as stream:
-        for option, value in ((IP_TTL, 255), (IP_MINTTL, 1)):
-            for each in (listener, stream):
-                with contextlib.suppress(OSError):
-                    each.setsockopt(IPPROTO_IP, option, value)
-        listener.listen()
-        stream.settimeout(0.2)
-        try:
-            stream.connect(listener.getsockname())
-        except OSError:
-            return False
-    return True
 
 
 def fails(attempt):
@@ -141,27 +146,6 @@ def fails(attempt):
             attempt(stream)
         except OSError:
             return True
-    return False
-
-
-def reaches(address, prepare):
-    """Whether a connection is at least begun, by `connect` or with the first byte."""
-    for begin in (
-        lambda stream: stream.connect((address, 80)),
-        lambda stream: stream.sendto(b"x", socket.MSG_FASTOPEN, (address, 80)),
-    ):
-        with socket.socket() as stream:
-            try:
-                prepare(stream)
-            except OSError:
-                continue
-            stream.setblocking(False)
-            try:
-                begin(stream)
-                return True
-            except OSError as error:
-                if error.errno not in CLOSED:
-                    return True
     return False
 
 
@@ -244,7 +228,7 @@ def ways_out():
     """All that is open; nothing where the guard holds."""
     yield from inherited_sockets()  # before this process makes any itself
     yield from open_families()
-    if PROXY:
+    if STREAMS:
         yield from ways_beyond_loopback()
     yield from foreign_tables()
     if libc.syscall(SYS_IO_URING_SETUP, 1, ctypes.create_string_buffer(512)) >= 0:
@@ -258,8 +242,25 @@ def broken_needs():
     pair = (ctypes.c_int * 2)()
     if libc.socket(AF_UNIX, 1, 0) < 0 or libc.socketpair(AF_UNIX, 1, 0, pair) != 0:
         yield "unix sockets"
+    if STREAMS and not serves():
+        yield "a server on loopback"
     if PROXY and fails(lambda stream: stream.connect((LOOPBACK, PROXY))):
         yield "the way to the egress proxy"
+
+
+def serves():
+    """Whether a command can listen on loopback, and another one hear from it."""
+    try:
+        with socket.socket() as listener, socket.socket() as stream:
+            listener.bind((LOOPBACK, 0))
+            listener.listen()
+            stream.settimeout(1)
+            stream.connect(listener.getsockname())
+            with listener.accept()[0] as far:
+                far.sendall(b"x")
+                return stream.recv(1) == b"x"
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

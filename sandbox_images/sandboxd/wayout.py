@@ -1,8 +1,9 @@
-"""The commands' way to the egress proxy where no launcher has made them one: both stand in the daemon's process."""
+"""The commands' way to the egress proxy where no launcher has made them one: it stands in the daemon's process."""
 
 import asyncio
 import contextlib
 import logging
+import socket
 import sys
 import threading
 
@@ -11,44 +12,36 @@ from egress_proxy.policy import Policy
 from egress_proxy.proxy import Proxy
 from egress_proxy.variables import PORT
 
-from sandboxd.seccomp.streams import StreamGiver, proxy_listener
-
 logger = logging.getLogger(__name__)
+
+_BACKLOG = 256
 
 
 class WayOut:
-    """The proxy of one sandbox, on the port of loopback that commands are told of, and sockets that reach it.
+    """The proxy of one sandbox, on the port of loopback that commands are told of.
 
-    The proxy is a thread with a loop of its own, so that no download makes the daemon late for its link.
+    It is a thread with a loop of its own, so that no download makes the daemon late for its link.
     """
 
-    def __init__(self, policy: Policy, questions: int, port: int = PORT) -> None:
-        """Opens both.
+    def __init__(self, policy: Policy, port: int = PORT) -> None:
+        """Opens it.
 
         Args:
             policy: what the proxy lets out.
-            questions: where commands ask for sockets; it is owned from here on.
             port: where the proxy listens.
 
         Raises:
             OSError: somebody has the port.
         """
-        self._streams = StreamGiver(questions)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
         self._loop = asyncio.new_event_loop()
-        try:
-            self._listener = proxy_listener(port)
-        except OSError:
-            self._streams.close()
-            self._loop.close()
-            raise
         self._proxy = Proxy(policy, Journal(sys.stdout))
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="egress-proxy", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends both; connections end with it."""
-        self._streams.close()
+        """Ends it; connections end with it."""
         with contextlib.suppress(RuntimeError):  # the proxy has ended by itself, and its loop with it
             self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()

@@ -151,7 +151,6 @@ class SandboxesFlows(FilesFlows):
             ttl: how long the address works, such as ``"10m"``, at most ``"24h"``; ``None``: an hour.
 
         Raises:
-            NotAvailableError: commands of the sandbox cannot listen, as on AWS until now.
             SandboxNotRunningError: its machine does not run.
         """
         body = {"port": port, **({} if ttl is None else {"ttl": ttl})}

@@ -176,7 +176,6 @@ class SandboxFlows(FilesOfOne, Generic[TerminalT]):
             ttl: how long the address works, such as ``"10m"``, at most ``"24h"``; ``None``: an hour.
 
         Raises:
-            NotAvailableError: commands of the sandbox cannot listen, as on AWS until now.
             SandboxNotRunningError: the sandbox's machine does not run.
         """
         return (yield from SandboxesFlows.preview(self._client.sandboxes, self.name, port, ttl=ttl))

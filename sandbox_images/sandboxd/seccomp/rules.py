@@ -31,11 +31,11 @@ _STREAM_KINDS = tuple(
     socket.SOCK_STREAM | flags
     for flags in (0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
 )
-# IP_TOS, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, BIND_ADDRESS_NO_PORT, LOCAL_PORT_RANGE. Not the times to live
-# by which a given socket knows the proxy from a command (IP_TTL, IP_MINTTL), nor a route that the sender chooses (IP_OPTIONS), nor addresses that are not the machine's (IP_FREEBIND, IP_TRANSPARENT),
-# nor groups (IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, ...), which the kernel announces on a device at once, whatever
-# the socket is bound to.
-_HARMLESS_OF_IP = (1, 8, 10, 11, 12, 13, 24, 51)
+# IP_TOS, TTL, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, BIND_ADDRESS_NO_PORT, LOCAL_PORT_RANGE. Not a device or a
+# route that the sender chooses (IP_UNICAST_IF, IP_OPTIONS), nor addresses that are not the machine's (IP_FREEBIND,
+# IP_TRANSPARENT), nor groups (IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, ...), which the kernel announces on a device at
+# once, whatever the socket is tied to.
+_HARMLESS_OF_IP = (1, 2, 8, 10, 11, 12, 13, 24, 51)
 
 _PTRACE_ATTACH = 16
 _PTRACE_SEIZE = 0x4206
@@ -210,11 +210,12 @@ def sandbox_rules(*, joins_user_namespace: bool) -> list[Rule]:
     return [OnlySockets("socket"), OnlySockets("socketpair"), setns, *_common_rules()]
 
 
-def command_rules(*, asks: bool = False) -> list[Rule]:
-    """The rules of each command where this filter keeps the egress policy: no socket but a unix one.
+def command_rules(*, streams: bool = True) -> list[Rule]:
+    """The rules of each command where this filter keeps the egress policy: no socket but of unix and loopback.
 
     Args:
-        asks: whoever lays the filter gives sockets to the proxy (`streams.py`): IPv4's streams are asked for.
+        streams: whoever lays the filter gives sockets of loopback (`streams.py`): IPv4's streams are asked for. Else
+            there are unix ones alone.
 
     What is not a socket could make or take one: io_uring makes them on its own, a debugger or `pidfd_getfd`
     takes the daemon's, a new user namespace brings privileges, a driver reaches past the kernel. All of that is
@@ -222,7 +223,7 @@ def command_rules(*, asks: bool = False) -> list[Rule]:
     """
     unix = (socket.AF_UNIX.value,)
     pairs = OnlyValues("socketpair", 0, unix, errno.EAFNOSUPPORT)
-    if asks:
+    if streams:
         options = OnlyOptions("setsockopt", socket.IPPROTO_IP, _HARMLESS_OF_IP)
         sockets: list[Rule] = [AskForStreams("socket"), options, pairs]
     else:

@@ -1,93 +1,54 @@
-"""Gives commands sockets that lead to their own loopback and nowhere else (docs/decisions/0008).
+"""Gives commands sockets of their own loopback, which lead nowhere else (docs/decisions/0008).
 
-Each is bound to a port of 127.0.0.1 before a command has it. What is bound there stays so: it cannot be bound again,
-also not after it was disconnected, and the kernel sends nothing from that address through any other device.
-
-That holds for a socket that was bound by name, and not for one that was accepted from it: the kernel leaves that one
-its port only while it is connected. So nobody can connect to a given one but who sends with the longest time to live,
-which commands cannot set.
+Each is tied to the loopback device before a command has it. The kernel unties none for a process without
+privileges, also not when it is disconnected, and ties what is accepted from it likewise.
 """
 
-import contextlib
 import errno
-import functools
 import logging
 import os
-import secrets
 import select
 import socket
 import threading
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from .notifications import Question, give, receive, refuse
 
 logger = logging.getLogger(__name__)
 
-LOOPBACK = "127.0.0.1"
-_PORTS = range(10_000, 61_000)
-_KERNELS = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_TRIES = 64
+LOOPBACK_DEVICE = b"lo"
 
-_IP_MINTTL = 21
-FARTHEST = 255
-"""The time to live of the packets that given sockets take, and that of the proxy's. Commands' own begin with less."""
+_ATTEMPTS = 2
+"""Further tries of a connection, so that one to an address beyond loopback, which nothing answers, fails in seconds."""
 
 MakeStream = Callable[[], socket.socket]
 
 
-@functools.cache
-def given_ports(kernels: Path = _KERNELS) -> Sequence[int]:
-    """Ports that may be given: none of those that the kernel chooses for connections.
-
-    It chooses none that somebody has bound, at whatever address. So with those a command could take the last one that
-    the daemon needs for its link, or the proxy for a host.
-    """
-    try:
-        first, last = (int(word) for word in kernels.read_text(encoding="ascii").split())
-    except (OSError, ValueError):
-        return _PORTS
-    return [port for port in _PORTS if not first <= port <= last] or _PORTS
-
-
-def bound_stream() -> socket.socket:
-    """A TCP socket that can reach nothing but loopback, and that nobody can connect to.
-
-    Its port is named, not left to the kernel, which would take that one back when the socket is disconnected.
+def loopback_stream() -> socket.socket:
+    """A TCP socket that sends and receives by loopback alone, whatever it is bound and connected to.
 
     Raises:
-        OSError: no port was free, or there are too many descriptors.
+        OSError: there are too many descriptors, or the kernel is older than Linux 5.7.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.IPPROTO_IP, _IP_MINTTL, FARTHEST)
-        ports = given_ports()
-        for _ in range(_TRIES):
-            with contextlib.suppress(OSError):
-                made.bind((LOOPBACK, secrets.choice(ports)))
-                return made
-        raise OSError(errno.EADDRNOTAVAIL, "no port of loopback is free")
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_SYNCNT, _ATTEMPTS)
     except BaseException:
         made.close()
         raise
-
-
-def proxy_listener(port: int) -> socket.socket:
-    """A listening socket of loopback whose connections given sockets take. Raises OSError: somebody has the port."""
-    listener = socket.create_server((LOOPBACK, port), backlog=256)
-    listener.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, FARTHEST)
-    return listener
+    return made
 
 
 class StreamGiver:
-    """A thread that answers the questions of a filter (`command_rules(asks=True)`), until it is closed.
+    """A thread that answers the questions of a filter (`command_rules(streams=True)`), until it is closed.
 
     Args:
         listener: where they come; it is owned from here on.
         make: makes a socket.
     """
 
-    def __init__(self, listener: int, make: MakeStream = bound_stream) -> None:
+    def __init__(self, listener: int, make: MakeStream = loopback_stream) -> None:
         self._listener = listener
         self._make = make
         self._ended, self._end = os.pipe2(os.O_CLOEXEC)

@@ -25,9 +25,8 @@ SANDBOXED = "sandbox allow-downloads allow-forms allow-modals allow-popups allow
 class Served:
     """A Sandbox whose services answer with what `answers` says, and a visitor of theirs."""
 
-    def __init__(self, rate: Rate = UNHURRIED, guard: str = "network") -> None:
+    def __init__(self, rate: Rate = UNHURRIED) -> None:
         self.rest = Rest(rate=rate)
-        self.rest.world.sandboxes.guard = guard
         self.rest.post("sandboxes", manifest("Sandbox", "mine", {}))
         self.rest.world.pass_time(1)
         self.rest.world.sandboxes.answers = self.answer
@@ -421,12 +420,6 @@ def test_a_service_that_gives_no_answer_is_named_by_sandbox_and_port(
     if code != 503:
         assert "port 8123 of Sandbox 'mine'" in refused.json["message"]
         assert "the daemon's word" not in refused.json["message"]
-
-
-def test_where_a_filter_is_the_guard_no_address_is_given_since_nothing_can_listen() -> None:
-    refused = Served(guard="seccomp").make()
-    assert (refused.code, refused.json["reason"]) == (422, "NotAvailable")
-    assert "they cannot listen" in refused.json["message"]
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def guarded(*argv: str) -> Outcome:
 @pytest.mark.parametrize(
     "code",
     [
-        "import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM)",
-        "import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+        "import socket; socket.socket(socket.AF_INET6, socket.SOCK_STREAM)",
         "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
         "import socket; socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)",
         "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
@@ -93,7 +93,7 @@ def test_what_a_command_starts_is_guarded_as_well_and_cannot_take_it_off() -> No
         "import ctypes, subprocess, sys\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
         "print(libc.prctl(22, 0, 0, 0, 0), libc.prctl(38, 0, 0, 0, 0))\n"
-        "code = 'import socket; socket.socket()'\n"
+        "code = 'import socket; socket.socket(type=socket.SOCK_DGRAM)'\n"
         "print(subprocess.run(['setsid', sys.executable, '-c', code], stderr=subprocess.DEVNULL).returncode)\n",
     )
     assert text(outcome) == "-1 -1\n1\n"
@@ -160,10 +160,10 @@ def test_a_guard_that_takes_too_much_does_not_count() -> None:
 @as_root
 def test_where_the_kernel_takes_no_filter_none_is_claimed(caplog: pytest.LogCaptureFixture) -> None:
     prctl = {"x86_64": 157, "aarch64": 167}[processor().name]
-    old_kernel = replace(processor(), numbers={"prctl": prctl})
+    old_kernel = replace(processor(), numbers={"prctl": prctl, "seccomp": processor().numbers["seccomp"]})
 
     async def story(host: ProcessHost) -> str | None:
-        lay(host, [RefuseValues("prctl", 0, (22,), errno=22)], on=old_kernel)
+        lay(host, [RefuseValues("prctl", 0, (22,), errno=22), Refuse("seccomp", errno=22)], on=old_kernel)
         return (await guard.enforcer(host, UNSAID, PYTHON)).by
 
     with caplog.at_level(logging.ERROR):

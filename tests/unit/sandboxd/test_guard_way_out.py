@@ -1,12 +1,10 @@
-"""Commands behind the egress guard whose policy lets something out: sockets that reach the proxy, and nothing else."""
+"""Commands behind the egress guard: sockets that reach their loopback, and the proxy there, and nothing else."""
 
 import asyncio
-import os
 import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +15,12 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import CommandUser
 from sandboxd.seccomp.install import install_asking
 from sandboxd.seccomp.rules import OnlyOptions, Rule, build, command_rules
-from sandboxd.seccomp.streams import MakeStream, StreamGiver, bound_stream, given_ports, proxy_listener
+from sandboxd.seccomp.streams import MakeStream, StreamGiver, loopback_stream
 from sandboxd.wayout import WayOut
 
 from tests.integration.greeting_host import greeting_host
 from tests.unit.sandboxd.guarded import PYTHON, UNSAID, as_root, needs_python, on_host, processor, run, text
+from tests.unit.sandboxd.networks import OtherNetwork, listens_not, needs_networks, other_network
 
 pytestmark = pytest.mark.req("NOD-457", "NOD-458", "NOD-460")
 
@@ -39,6 +38,8 @@ def told(attempt):
     try:
         attempt()
         print("done")
+    except TimeoutError as error:
+        print("silence" if error.errno is None else errno.errorcode[error.errno])
     except OSError as error:
         print(errno.errorcode[error.errno])
 """
@@ -62,7 +63,7 @@ def policy(greeter: int) -> Policy:
     return Policy.of("AllowList", ["files.test"], trusted)
 
 
-def behind(kept: Policy, port: int, story: Callable[[ProcessHost], Awaitable[Any]]) -> Any:
+def behind(kept: Policy | None, port: int, story: Callable[[ProcessHost], Awaitable[Any]]) -> Any:
     """Tells a story behind a guard that holds."""
 
     async def told(host: ProcessHost) -> Any:
@@ -76,22 +77,21 @@ def behind(kept: Policy, port: int, story: Callable[[ProcessHost], Awaitable[Any
     return on_host(told)
 
 
-def found(rules: list[Rule], make: MakeStream, port: int) -> list[str]:
+def found(rules: list[Rule], make: MakeStream) -> list[str]:
     """What the probe finds behind these rules, where commands are given these sockets."""
 
     async def story(host: ProcessHost) -> list[str]:
         questions = host.confine(lambda: install_asking(build(processor(), rules)))
         giver = StreamGiver(questions, make)
         try:
-            with proxy_listener(port):
-                return await guard.probe(host, PYTHON, port)
+            return await guard.probe(host, PYTHON, streams=True)
         finally:
             giver.close()
 
     return on_host(story)
 
 
-def python(kept: Policy, port: int, code: str) -> str:
+def python(kept: Policy | None, port: int, code: str) -> str:
     async def story(host: ProcessHost) -> str:
         return text(await run(host, PYTHON, "-c", code))
 
@@ -110,57 +110,109 @@ def test_what_the_policy_names_is_reached_and_nothing_else(greeter: int, port: i
 
 
 @as_root
-def test_a_program_that_knows_no_proxy_reaches_nothing(greeter: int, port: int) -> None:
+@pytest.mark.parametrize("policed", [True, False], ids=["AllowList", "Deny"])
+def test_a_program_that_knows_no_proxy_reaches_nothing(greeter: int, port: int, policed: bool) -> None:
     code = f"""{ERRNO}
 for address in ("169.254.170.2", "169.254.169.254", "10.0.0.2", "1.1.1.1"):
-    told(lambda: socket.create_connection((address, 80), timeout=5))
+    told(lambda: socket.create_connection((address, 80), timeout=0.2))
 for family, kind in ((socket.AF_INET6, 1), (socket.AF_INET, 2), (socket.AF_INET, 3), (socket.AF_NETLINK, 3)):
     told(lambda: socket.socket(family, kind))
 """
-    closed = {"EINVAL", "ENETUNREACH"}
-    lines = python(policy(greeter), port, code).split()
-    assert set(lines[:4]) <= closed
+    lines = python(policy(greeter) if policed else None, port, code).split()
+    assert set(lines[:4]) == {"silence"}
     assert lines[4:] == ["EAFNOSUPPORT"] * 4
 
 
 @as_root
-def test_a_socket_cannot_be_led_elsewhere(greeter: int, port: int) -> None:
-    """Also not by one that was connected, disconnected, bound, or handed to another process."""
-    code = f"""{ERRNO}
-import ctypes, os
+def test_an_address_beyond_loopback_fails_in_seconds(greeter: int, port: int) -> None:
+    """A program without a time-out of its own would wait for two minutes."""
+    assert python(None, port, f"{ERRNO}\ntold(lambda: socket.create_connection(('192.0.2.7', 80)))") == (
+        "ETIMEDOUT\n"
+    )
+
+
+UNTIE = """
+import ctypes, struct
 libc = ctypes.CDLL(None, use_errno=True)
-stream = socket.create_connection(("127.0.0.1", {port}))
-print(libc.connect(stream.fileno(), bytes(16), 16))
-told(lambda: stream.bind(("0.0.0.0", 0)))
-told(lambda: stream.connect(("1.1.1.1", 80)))
+def tied(stream):
+    for option, value in ((25, b""), (25, b"eth0"), (62, struct.pack("i", 0)), (62, struct.pack("i", 2))):
+        try:
+            stream.setsockopt(1, option, value)
+            print("untied")
+        except OSError as error:
+            assert errno.errorcode[error.errno] == "EPERM", error
+    print(stream.getsockopt(1, 25, 16).rstrip(bytes(1)).decode())
+listener = socket.create_server(("", 0))
+address = ("127.0.0.1", listener.getsockname()[1])
+near = socket.create_connection(address)
+far, _ = listener.accept()
+"""
+
+
+@as_root
+def test_a_socket_stays_tied_to_loopback_whatever_becomes_of_it(port: int) -> None:
+    """Connected, accepted, disconnected, bound anew, or handed to another process."""
+    code = f"""{ERRNO}{UNTIE}
+for stream in (socket.socket(), near, far):
+    tied(stream)
+    libc.connect(stream.fileno(), bytes(16), 16)  # AF_UNSPEC: it is connected no more
+    stream.bind(("0.0.0.0", 0))
+    tied(stream)
 here, there = socket.socketpair()
 given = socket.socket()
 socket.send_fds(here, [b"x"], [given.fileno()])
 taken = socket.socket(fileno=socket.recv_fds(there, 1, 1)[1][0])
-told(lambda: taken.bind(("0.0.0.0", 0)))
-told(lambda: taken.connect(("1.1.1.1", 80)))
-told(lambda: socket.socket().setsockopt(socket.IPPROTO_IP, 4, bytes((131, 7, 4, 127, 0, 0, 1, 0))))
+tied(taken)
+told(lambda: taken.setsockopt(socket.IPPROTO_IP, 4, bytes((131, 7, 4, 127, 0, 0, 1, 0))))
+told(lambda: taken.setsockopt(socket.IPPROTO_IP, 50, bytes((0, 0, 0, 2))))
 """
-    said = python(policy(greeter), port, code).split()
-    assert said == ["0", "EINVAL", "EINVAL", "EINVAL", "EINVAL", "EPERM"]
+    said = python(None, port, code)
+    assert said.split() == ["lo"] * 7 + ["EPERM"] * 2, said
 
 
 @as_root
-def test_nobody_connects_to_a_socket_so_none_is_accepted(greeter: int, port: int) -> None:
-    """What is accepted has its port only while it is connected: it could be bound anew, and lead anywhere."""
-    code = f"""{ERRNO}
-listener, stream = socket.socket(), socket.socket()
-told(lambda: listener.setsockopt(socket.IPPROTO_IP, 21, 1))  # to take packets of commands
-told(lambda: stream.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 255))  # to be taken for the proxy
-listener.listen()
-stream.settimeout(0.5)
-try:
-    stream.connect(listener.getsockname())
-except TimeoutError:
-    print("silence")
-told(lambda: stream.bind(("0.0.0.0", 0)))
+@needs_networks
+def test_nothing_leaves_for_a_network_beside_it(port: int) -> None:
+    code = f"""{ERRNO}{UNTIE}
+libc.connect(far.fileno(), bytes(16), 16)  # AF_UNSPEC
+for stream in (socket.socket(), far):
+    stream.settimeout(0.3)
+    told(lambda: stream.connect(("{OtherNetwork.THERE}", {port})))
+stream = socket.socket()
+stream.setblocking(False)
+told(lambda: stream.sendto(b"x", socket.MSG_FASTOPEN, ("{OtherNetwork.THERE}", {port})))
 """
-    assert python(policy(greeter), port, code).split() == ["EPERM", "EPERM", "silence", "EINVAL"]
+    with other_network() as other:
+        before = other.heard()
+        said = python(None, port, code).split()
+        assert other.heard() == before
+        with pytest.raises(ConnectionRefusedError):  # whoever is not behind the guard gets there
+            socket.create_connection((other.THERE, port), timeout=5)
+        assert other.heard() > before
+    assert said == ["silence", "silence", "EINPROGRESS"]
+
+
+@as_root
+@needs_networks
+def test_nobody_beside_it_reaches_a_server_of_a_command(port: int) -> None:
+    code = f"""{ERRNO}
+import subprocess
+server = socket.create_server(("0.0.0.0", {port}))
+server.settimeout(3)
+print("serving", flush=True)
+told(server.accept)
+"""
+    with other_network() as other, socket.create_server(("0.0.0.0", 0)) as plain:
+        assert other.calls(plain.getsockname()[1]) == "connected"
+
+        async def story(host: ProcessHost) -> tuple[str, str]:
+            await guard.enforcer(host, UNSAID, PYTHON)
+            served = asyncio.create_task(run(host, PYTHON, "-c", code))
+            while await asyncio.to_thread(listens_not, port):
+                await asyncio.sleep(0.02)
+            return await asyncio.to_thread(other.calls, port), text(await served)
+
+        assert on_host(story) == ("ConnectionRefusedError", "serving\nsilence\n")
 
 
 @as_root
@@ -191,8 +243,10 @@ with open("/proc/net/igmp") as file:
         "s = socket.socket(); assert s.getblocking(); assert not s.get_inheritable()",
         "s = socket.socket(type=socket.SOCK_STREAM | socket.SOCK_NONBLOCK); assert not s.getblocking()",
         "s = socket.socket(); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1); s.setsockopt(0, 1, 16)",
+        "s = socket.create_server(('', 0)); c = socket.create_connection(s.getsockname()); s.accept()[0].send(b'x'); "
+        "assert c.recv(1) == b'x'",
     ],
-    ids=["unix", "flags", "non-blocking", "options"],
+    ids=["unix", "flags", "non-blocking", "options", "servers"],
 )
 def test_sockets_are_what_programs_expect(greeter: int, port: int, code: str) -> None:
     assert python(policy(greeter), port, f"import socket\n{code}\nprint('fine')") == "fine\n"
@@ -211,27 +265,6 @@ def test_many_at_once_and_programs_that_die_meanwhile(greeter: int, port: int) -
     assert behind(policy(greeter), port, story) == ["hello from files.test\n"] * 6
 
 
-@pytest.mark.parametrize(
-    ("kernels", "given"),
-    [
-        ("32768\t60999\n", range(10_000, 32_768)),
-        ("20000\t70000\n", range(10_000, 20_000)),
-        ("1024\t65535\n", range(10_000, 61_000)),  # there are no others
-        ("nonsense", range(10_000, 61_000)),
-    ],
-)
-def test_commands_take_no_port_of_which_the_kernel_gives_the_daemon_one(
-    kernels: str, given: range, tmp_path: Path
-) -> None:
-    said = tmp_path / "range"
-    said.write_text(kernels)
-    ports = given_ports(said)
-    assert set(ports) <= set(given)
-    assert {given[0], given[-1] - 1} <= set(ports)
-    with bound_stream() as stream:
-        assert stream.getsockname()[1] in given_ports()
-
-
 @as_root
 def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> None:
     code = f"{ERRNO}\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\nkept = []\n"
@@ -240,53 +273,32 @@ def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> N
     assert (said[0], said[-1]) == ("done", "EMFILE")
 
 
+WITHOUT_OPTIONS = [rule for rule in command_rules() if not isinstance(rule, OnlyOptions)]
+
+
 @as_root
 @pytest.mark.parametrize(
     ("make", "rules", "way"),
     [
-        (socket.socket, command_rules(asks=True), "open: sockets that are bound to nothing"),
-        (
-            bound_stream,
-            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
-            "open: option 15 of IP",
-        ),
-        (
-            bound_stream,
-            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
-            "open: option 42 of IP",
-        ),
-        (
-            bound_stream,
-            [rule for rule in command_rules(asks=True) if not isinstance(rule, OnlyOptions)],
-            "open: sockets that are accepted, which lose their address",
-        ),
+        (socket.socket, command_rules(), "open: sockets that are new and not tied to loopback"),
+        (socket.socket, command_rules(), "open: sockets that are accepted and not tied to loopback"),
+        (loopback_stream, WITHOUT_OPTIONS, "open: option 15 of IP"),
+        (loopback_stream, WITHOUT_OPTIONS, "open: option 42 of IP"),
     ],
-    ids=["not-bound", "options", "groups", "time-to-live"],
+    ids=["not-tied", "accepted", "options", "groups"],
 )
-def test_a_hole_is_found(greeter: int, port: int, make: Any, rules: Any, way: str) -> None:
-    assert way in found(rules, make, port)
+def test_a_hole_is_found(make: Any, rules: Any, way: str) -> None:
+    assert way in found(rules, make)
 
 
 @as_root
-@pytest.mark.parametrize(
-    ("named", "way"),
-    [
-        (False, "open: sockets that lose their address"),
-        (True, "open: sockets that are accepted, which lose their address"),
-    ],
-    ids=["chosen-by-the-kernel", "accepted"],
-)
-def test_a_port_that_would_be_lost_is_found(port: int, named: bool, way: str) -> None:
-    def loosely_bound() -> socket.socket:
-        if named:
-            made = bound_stream()
-            made.setsockopt(socket.IPPROTO_IP, 21, 1)  # IP_MINTTL
-            return made
-        made = socket.socket()
-        made.bind(("127.0.0.1", 0))
-        return made
+def test_where_sockets_cannot_be_given_deny_needs_none(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> socket.socket:
+        raise PermissionError(1, "an old kernel")
 
-    assert way in found(command_rules(asks=True), loosely_bound, port)
+    monkeypatch.setattr(guard, "StreamGiver", lambda questions: StreamGiver(questions, refused))
+    code = f"{ERRNO}\ntold(socket.socket)"
+    assert python(None, port, code) == "EAFNOSUPPORT\n"
 
 
 @as_root
@@ -331,10 +343,8 @@ def test_a_proxy_that_has_ended_by_itself_keeps_no_daemon_from_its_end(
         raise OSError("no memory")
 
     monkeypatch.setattr(Proxy, "serve", broken)
-    nobody_asks, asking = os.pipe()
-    way_out = WayOut(policy(greeter), nobody_asks, port)
+    way_out = WayOut(policy(greeter), port)
     while "egress-proxy" in {thread.name for thread in threading.enumerate()}:
         time.sleep(0.01)
     way_out.close()
-    os.close(asking)
     assert "nothing leaves the sandbox any more" in caplog.text
