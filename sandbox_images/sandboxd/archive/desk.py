@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sandboxd.archive import MODULES
 from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError, StopReason
 from sandboxd.requests import RestoreRequest, SaveRequest
@@ -24,12 +25,6 @@ from sandboxd.workers import worker
 
 _ANSWER_BYTES = 64 * 1024
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}  # the agent's variables have no say in the worker
-
-MODULES = {
-    "packing": ("judging", "unpacked", "tarred"),
-    "unpacking": ("judging", "unpacked", "tarred", "zipped", "entries"),
-}
-"""What each worker is made of, beside the module of its name."""
 
 _TOLD = ("entries", "bytes", "leftOut", "leftOutCount", "changed")
 
@@ -54,9 +49,7 @@ class ArchiveDesk:
         self._host = host
         self._transfer = transfer
         self._folder = folder
-        self._workers = {
-            name: worker(interpreter, "archive", *modules, name) for name, modules in MODULES.items()
-        }
+        self._workers = {name: worker(interpreter, "archive", *modules) for name, modules in MODULES.items()}
         self._turn = asyncio.Lock()
 
     async def run(self, request: SaveRequest | RestoreRequest) -> Result:
@@ -87,7 +80,10 @@ class ArchiveDesk:
     async def _restore(self, request: RestoreRequest, file: int) -> dict[str, Any]:
         got = await self._transfer.get(request.get, file, request.size)
         if got != (request.size, request.sha256):
-            raise _NotDoneError("damaged", "The archive is not the one that was saved: its sha256 differs.")
+            message = (
+                f"What came is not the archive that was stored: {got[0]} bytes with the sha256 {got[1]}."
+            )
+            raise _NotDoneError("mismatch", message)
         return await self._work("unpacking", {"dir": request.path, **request.limits}, file)
 
     async def _work(self, name: str, request: dict[str, Any], file: int) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 
 from sandboxd.archive.judging import Entry, Limits, RefusedError, Seen
-from sandboxd.archive.tarred import tarred
-from sandboxd.archive.zipped import MAGIC, zipped
+from sandboxd.archive.tar_file import tarred
+from sandboxd.archive.zip_file import MAGIC, zipped
 
 
 def entries(archive: int, limits: Limits) -> Iterator[tuple[Entry, Iterator[bytes]]]:
@@ -15,14 +15,14 @@ def entries(archive: int, limits: Limits) -> Iterator[tuple[Entry, Iterator[byte
     out of the folder, and `strip`, how many folders of each name are left away, with what lies above them. Raises
     `RefusedError`; only when this has ended is the whole archive known to be sound.
     """
-    seen = Seen()
+    seen = Seen(limits["maxEntries"])
     left = limits["maxBytes"]
     kept = False
     found = zipped(archive) if os.pread(archive, 4, 0) in MAGIC else tarred(archive, limits)
     for count, (entry, data) in enumerate(found, start=1):
         if count > limits["maxEntries"]:
             raise RefusedError("too_large", f"The archive has more than {limits['maxEntries']} entries.")
-        entry.placed(limits)
+        entry.place(limits)
         if entry.path:
             seen.add(entry)
         left -= entry.size
@@ -31,5 +31,5 @@ def entries(archive: int, limits: Limits) -> Iterator[tuple[Entry, Iterator[byte
         if entry.path:
             kept = True
             yield entry, data
-    if limits.get("strip") and not kept:
+    if limits["strip"] and not kept:
         raise RefusedError("damaged", "Nothing of the archive lies below the folders that are left away.")

@@ -6,6 +6,9 @@ Everything in an archive is hostile, whatever its form. Paths are bytes, for Lin
 from typing import Any
 
 CHUNK = 1 << 18
+BLOCK = 512
+"""Bytes that tar counts in."""
+
 MOST_NAME = 4095
 MOST_PART = 255
 
@@ -32,7 +35,7 @@ class RefusedError(Exception):
 class Entry:
     """One entry, by the name that the archive gives it. Of a link `target` is where it leads, as the archive says.
 
-    Once it is `placed`, `path` and, of a hard link, `source` are plain relative paths; an empty `path` is the folder
+    Once it has its place, `path` and, of a hard link, `source` are plain relative paths; an empty `path` is the folder
     itself, or what is left away with it.
     """
 
@@ -48,7 +51,7 @@ class Entry:
         self.path = b""
         self.source = b""
 
-    def placed(self, limits: Limits) -> "Entry":
+    def place(self, limits: Limits) -> None:
         """Judges the entry by itself and says where it goes, `strip` folders higher. Raises `RefusedError`."""
         plain = _plain(self.name, limits)
         if not plain and self.kind != FOLDER:
@@ -58,7 +61,6 @@ class Entry:
             self.source = _stripped(_plain(self.target, limits), limits)
         elif self.kind == SYMLINK:
             self._judge_target(limits)
-        return self
 
     def _judge_target(self, limits: Limits) -> None:
         if not self.target or b"\0" in self.target or len(self.target) > MOST_NAME:
@@ -68,9 +70,11 @@ class Entry:
 
 
 class Seen:
-    """The entries before: no name twice, none below what is no folder, hard links to files alone."""
+    """The entries before, with the folders that they imply: no name twice, none below what is no folder, hard links to
+    files alone, and not more than `most`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._kinds: dict[bytes, str] = {}
 
     def add(self, entry: Entry) -> None:
@@ -87,9 +91,11 @@ class Seen:
             raise hostile(entry.name, "is there twice")
         if entry.kind == HARD_LINK and kinds.get(entry.source) != FILE:
             raise hostile(
-                entry.name, f"is a hard link to {shown(entry.source)}, no file of the archive before it"
+                entry.name, f"is a hard link to {shown(entry.target)}, no file of the archive before it"
             )
         kinds[entry.path] = entry.kind
+        if len(kinds) > self._most:
+            raise RefusedError("too_large", f"The archive has more than {self._most} entries and folders.")
 
 
 def shown(name: bytes) -> str:
@@ -121,7 +127,7 @@ def _plain(name: bytes, limits: Limits) -> bytes:
 
 def _stripped(plain: bytes, limits: Limits) -> bytes:
     """The path without its first folders, as tar's --strip-components leaves them away; empty where no more is left."""
-    return b"/".join(plain.split(b"/")[limits.get("strip", 0) :])
+    return b"/".join(plain.split(b"/")[limits["strip"] :])
 
 
 def _stays_inside(path: bytes, target: bytes) -> bool:

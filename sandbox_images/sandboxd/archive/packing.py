@@ -13,8 +13,7 @@ import sys
 import zlib
 from typing import Any
 
-from sandboxd.archive.judging import CHUNK, MOST_NAME, Limits, RefusedError, shown
-from sandboxd.archive.tarred import BLOCK
+from sandboxd.archive.judging import BLOCK, CHUNK, MOST_NAME, Limits, RefusedError, shown
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

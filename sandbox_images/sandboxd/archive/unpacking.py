@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import resource
 import secrets
 import shutil
 import sys
@@ -20,6 +21,13 @@ from sandboxd.archive.judging import FOLDER, HARD_LINK, SYMLINK, Entry, Limits, 
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_MESSAGE = 1000
+"""Characters of a refusal: names of an archive may be long."""
+
+MEMORY = 512 << 20
+"""Bytes of memory for the process. The names of a saved folder's 250,000 entries take some hundred; a hostile archive
+may ask for all that there is: by a zip file's directory, by xz's, or by names without end."""
+
 REASONS = {
     errno.ENOSPC: "no_space",
     errno.EDQUOT: "no_space",
@@ -150,11 +158,35 @@ def replace(base: int, archive: int, limits: Limits, part: str) -> dict[str, Any
         with new_folder("old", staging) as old:
             for name in os.listdir(base):
                 if name != part:
+                    open_up(name, base)
                     os.rename(name, name, src_dir_fd=base, dst_dir_fd=old)
         for name in os.listdir(new):
             os.rename(name, name, src_dir_fd=new, dst_dir_fd=base)
     settle(base, folders)
     return {"entries": count, "bytes": size}
+
+
+def open_up(name: str, above: int) -> None:
+    """Lets its owner write to a folder, which else could not be moved or emptied; leaves alone what is none."""
+    try:
+        fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except NotADirectoryError:
+        return
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    except PermissionError:  # it is somebody else's: what comes of it is told by what is tried next
+        pass
+    finally:
+        os.close(fd)
+
+
+def remove(part: str, base: int) -> None:
+    """Removes what was made, and what was there before, whatever their folders forbid."""
+    with contextlib.suppress(FileNotFoundError):  # nothing was made
+        for _, names, _, fd in os.fwalk(part, dir_fd=base):
+            for name in names:
+                open_up(name, fd)
+    shutil.rmtree(part, ignore_errors=True, dir_fd=base)
 
 
 def unpack(archive: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +199,7 @@ def unpack(archive: int, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return replace(base, archive, request, part)
     finally:
-        shutil.rmtree(part, ignore_errors=True, dir_fd=base)
+        remove(part, base)
         os.close(base)
 
 
@@ -176,7 +208,9 @@ def handle(archive: int, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"fields": unpack(archive, request)}
     except RefusedError as error:
-        return {"refused": error.reason, "message": str(error)}
+        return {"refused": error.reason, "message": str(error)[:MOST_MESSAGE]}
+    except MemoryError:
+        return {"refused": "too_large", "message": "The archive takes more memory than there is for one."}
     except OSError as error:
         message = f"{request['dir']!r} cannot be filled: {error.strerror}."
         return {"refused": REASONS.get(error.errno or 0, "io"), "message": message}
@@ -185,4 +219,8 @@ def handle(archive: int, request: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Reads the request from its argument and the archive from its standard input; answers."""
     os.umask(0o022)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(
+        resource.RLIMIT_AS, (MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard), hard)
+    )
     sys.stdout.write(json.dumps(handle(0, json.loads(sys.argv[1]))) + "\n")

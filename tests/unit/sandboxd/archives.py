@@ -10,21 +10,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sandboxd.archive.desk import MODULES
+from sandboxd.archive import MODULES
 from sandboxd.workers import worker
 
-LIMITS = {"maxBytes": 1 << 30, "maxEntries": 10_000, "maxDepth": 64, "outerLinks": True}
+LIMITS = {"maxBytes": 1 << 30, "maxEntries": 10_000, "maxDepth": 64, "outerLinks": True, "strip": 0}
 PACK_LIMITS = {**LIMITS, "maxArchiveBytes": 1 << 30}
 
 
-def work(name: str, archive: Path, request: dict[str, Any], *, writes: bool) -> dict[str, Any]:
+def work(
+    name: str,
+    archive: Path,
+    request: dict[str, Any],
+    *,
+    writes: bool,
+    python: str = sys.executable,
+    **as_user: int,
+) -> dict[str, Any]:
     """The answer of a worker to which the archive is given as an open file."""
     with archive.open("w+b" if writes else "rb") as file:
         done = subprocess.run(
-            [*worker(sys.executable, "archive", *MODULES[name], name), json.dumps(request)],
+            [*worker(python, "archive", *MODULES[name]), json.dumps(request)],
             stdin=file,
             capture_output=True,
             check=False,
+            **as_user,
         )
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
@@ -32,6 +41,13 @@ def work(name: str, archive: Path, request: dict[str, Any], *, writes: bool) -> 
 
 def unpack(archive: Path, folder: Path, **limits: Any) -> dict[str, Any]:
     return work("unpacking", archive, {**LIMITS, "dir": str(folder), **limits}, writes=False)
+
+
+def unpack_as(archive: Path, folder: Path, **as_user: int) -> dict[str, Any]:
+    """The same as another user, by an interpreter that everybody can execute."""
+    request = {**LIMITS, "dir": str(folder)}
+    python = "/usr/bin/python3" if as_user else sys.executable
+    return work("unpacking", archive, request, writes=False, python=python, **as_user)
 
 
 def pack(folder: Path, archive: Path, **limits: Any) -> dict[str, Any]:

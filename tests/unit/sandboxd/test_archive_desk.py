@@ -98,7 +98,7 @@ def test_an_archive_that_is_not_the_one_that_was_saved_is_not_unpacked(tmp_path:
             return [changed, await desk.submit(restore(store, saved, "longer"))]
 
     changed, longer = on_desk(tmp_path, story)
-    assert (changed["state"], changed["reason"]) == ("failed", "damaged")
+    assert (changed["state"], changed["reason"]) == ("failed", "mismatch")
     assert (longer["state"], longer["reason"]) == ("failed", "transfer")
     assert (tmp_path / "workspace/notes").read_text() == "kept"
 

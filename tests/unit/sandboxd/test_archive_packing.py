@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from sandboxd.archive import packing
-from sandboxd.archive.tarred import _number
+from sandboxd.archive.tar_file import _number
 
 from tests.unit.sandboxd.archives import pack, unpack
 

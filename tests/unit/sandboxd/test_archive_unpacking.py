@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.sandboxd.archives import entry, file, made, packed, unpack
+from tests.unit.sandboxd.archives import entry, file, made, packed, unpack, unpack_as
 
 LONG = "d" * 240
 SYMLINK, HARD, FOLDER = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
@@ -48,6 +48,8 @@ HOSTILE: dict[str, tuple[Callable[[tarfile.TarFile], None], ...]] = {
     "a path longer than the system resolves": (path_max,),
     "a link without a target": (entry("l", SYMLINK, ""),),
     "an unknown kind": (entry("x", b"V"),),
+    "a folder with bytes of its own": (entry("d", FOLDER, size=512), file("hidden")),
+    "a link with bytes of its own": (entry("l", SYMLINK, "first", size=512), file("hidden")),
 }
 
 
@@ -128,6 +130,64 @@ def test_bytes_entries_and_depth_have_limits(tmp_path: Path, folder: Path) -> No
     trailing = packed(tmp_path / "zeros.tgz", bytes(64 << 20))
     assert unpack(trailing, folder, maxBytes=1000, maxEntries=10)["refused"] == "too_large"
     unharmed(folder)
+
+
+@pytest.mark.req("FLD-15")
+def test_folders_that_names_imply_count_as_well(tmp_path: Path, folder: Path) -> None:
+    """A few entries in an archive of kilobytes would make millions of folders."""
+    deep = [file("/".join([str(number), *"abcdefgh"])) for number in range(20)]
+    assert unpack(made(tmp_path / "a.tgz", *deep), folder, maxEntries=100)["refused"] == "too_large"
+    unharmed(folder)
+
+
+def _header(kind: bytes, data: bytes) -> bytes:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = kind, len(data)
+    return info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
+
+
+@pytest.mark.req("FLD-15")
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        (_header(tarfile.XHDTYPE, b"11 comment=\n") * 9, "damaged"),
+        (_header(tarfile.XGLTYPE, b"12 size=512\n"), "hostile"),
+        (_header(tarfile.XGLTYPE, b"15 path=hidden\n"), "hostile"),
+        (_header(tarfile.XHDTYPE, b"4 =\n" * 16_000), "fine"),
+        (_header(tarfile.XGLTYPE, b"52 comment=0123456789012345678901234567890123456789\n"), "fine"),
+    ],
+    ids=["in-a-row", "size-of-all", "name-of-all", "many-records", "git"],
+)
+def test_extended_headers_have_limits(tmp_path: Path, folder: Path, headers: bytes, reason: str) -> None:
+    raw = headers + tarfile.TarInfo("a").tobuf() + bytes(1024)
+    assert unpack(packed(tmp_path / "a.tgz", raw), folder).get("refused", "fine") == reason
+
+
+def test_a_time_before_1970_is_its_beginning(tmp_path: Path, folder: Path) -> None:
+    info = tarfile.TarInfo("a")
+    info.mtime = -1000
+    raw = info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+    assert unpack(packed(tmp_path / "a.tgz", raw), folder)["fields"]["entries"] == 1
+    assert (folder / "a").stat().st_mtime == 0
+
+
+@pytest.mark.req("NOD-154", "NOD-168")
+def test_folders_that_forbid_all_are_replaced_like_others(tmp_path: Path) -> None:
+    """As the commands' user, who needs write permission to move a folder."""
+    archive = made(
+        tmp_path / "a.tgz", entry("shut", FOLDER, mode=0o555), file("shut/f"), entry("none", FOLDER, mode=0)
+    )
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for each in (tmp_path, *tmp_path.parents):
+        if each.stat().st_mode & 0o001 == 0 and os.access(each, os.W_OK):
+            each.chmod(each.stat().st_mode | 0o011)
+    user = {} if os.geteuid() else {"user": 65534, "group": 65534}
+    if user:
+        os.chown(folder, 65534, 65534)
+    for _ in range(3):
+        assert unpack_as(archive, folder, **user) == {"fields": {"entries": 3, "bytes": 1}}
+        assert sorted(os.listdir(folder)) == ["none", "shut"]
 
 
 def _sound(path: Path) -> bytes:

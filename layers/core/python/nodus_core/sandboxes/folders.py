@@ -19,8 +19,11 @@ MOST_DEPTH = 100
 MOST_MESSAGE = 500
 """Bytes of what a daemon says of a failure."""
 
-DAMAGED = ("damaged", "hostile", "too_large")
-"""Reasons of a restore that no further try would change: the archive is not what was saved."""
+REFUSED = ("damaged", "hostile", "too_large")
+"""Reasons of a restore that lie in the archive itself: no further try would change them."""
+
+DAMAGED = (*REFUSED, "mismatch")
+"""Those, and an archive that is not the one that was stored: that save is no use."""
 
 _LIMITS = {"maxBytes": MOST_BYTES, "maxEntries": MOST_ENTRIES, "maxDepth": MOST_DEPTH}
 

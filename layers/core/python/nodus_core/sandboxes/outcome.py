@@ -7,7 +7,7 @@ from typing import Any
 from nodus_core.kernel.decide import SANDBOX_GONE
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.text import Stored, cut
-from nodus_core.sandboxes.folders import DAMAGED, RESTORE
+from nodus_core.sandboxes.folders import REFUSED, RESTORE
 
 MOST_TEXT_BYTES = 256 * 1024
 """Bytes of a command's output that are believed; an honest daemon sends less (docs/protocols.md §2)."""
@@ -106,8 +106,8 @@ def outcome(kind: str, result: str) -> Outcome:
     if state != "exited":
         reason = _word(values, "reason")
         message = _word(values, "message") or reason or "the sandbox gave no reason"
-        error = ARCHIVE_REFUSED if kind == RESTORE and reason in DAMAGED else "CommandFailed"
-        return Outcome(TaskState.FAILED, f"Not done: {message}.", is_error=True, error=error)
+        error = ARCHIVE_REFUSED if kind == RESTORE and reason in REFUSED else "CommandFailed"
+        return Outcome(TaskState.FAILED, f"Not done: {message.rstrip('.')}.", is_error=True, error=error)
     match kind:
         case "exec":
             return _exec(values)

@@ -2,8 +2,8 @@
 
 import calendar
 import contextlib
+import errno
 import os
-import resource
 import stat
 import struct
 import zipfile
@@ -19,50 +19,63 @@ from sandboxd.archive.judging import (
     Entry,
     RefusedError,
     hostile,
+    shown,
 )
 
 MAGIC = (b"PK\3\4", b"PK\5\6")
 """How a zip file begins, and an empty one."""
 
-_MEMORY = 256 << 20
-"""Bytes of memory for the whole process: the directory is read at once, and may be as large as the file."""
+_UNIX = (3, 19)
+"""Unix, and macOS."""
 
-_UNIX = 3
-_ENCRYPTED = 0x1
+_ENCRYPTED, _UTF8 = 0x1, 0x800
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _KINDS = {0: FILE, stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: SYMLINK}
 
 
 def zipped(archive: int) -> Iterator[tuple[Entry, Iterator[bytes]]]:
     """Yields each entry of the zip file at a descriptor, unjudged, with the bytes of its file. Raises `RefusedError`."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    soft = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     with _told(), os.fdopen(os.dup(archive), "rb") as file, zipfile.ZipFile(file) as opened:
         for info in opened.infolist():
-            data = _content(opened, info)
-            yield _entry(opened, info), data
+            entry = _entry(opened, info)
+            data = _content(opened, info) if entry.kind == FILE else iter(())
+            yield entry, data
             for _ in data:
                 pass
 
 
 def _entry(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
-    name = info.filename.encode("utf-8", "surrogateescape")
+    name = _name(info)
     if info.flag_bits & _ENCRYPTED:
-        raise RefusedError("damaged", "The archive is encrypted.")
+        raise RefusedError("damaged", f"The archive's entry {shown(name)} is encrypted.")
     if info.compress_type not in _PACKED:
-        raise RefusedError("damaged", "The archive is packed in another way than deflate.")
-    mode = info.external_attr >> 16 if info.create_system == _UNIX else 0
-    kind = FOLDER if name.endswith(b"/") else _KINDS.get(stat.S_IFMT(mode))
-    if kind is None:
+        raise RefusedError(
+            "damaged", f"The archive's entry {shown(name)} is packed by another way than deflate."
+        )
+    mode = info.external_attr >> 16 if info.create_system in _UNIX else 0
+    kind = _KINDS.get(stat.S_IFMT(mode))
+    if name.endswith(b"/") and kind in (FILE, FOLDER):
+        kind = FOLDER
+    if kind is None or (kind == FOLDER) != name.endswith(b"/"):
         raise hostile(name, "is no file, folder or link")
-    target = b""
-    if kind == SYMLINK:
-        if info.file_size > MOST_NAME:
-            raise hostile(name, "is a link without a sound target")
-        target = b"".join(_content(opened, info))
+    if kind == FOLDER and info.file_size:
+        raise hostile(name, "has bytes of its own, and is no file")
+    if kind == SYMLINK and info.file_size > MOST_NAME:
+        raise hostile(name, "is a link without a sound target")
+    target = b"".join(_content(opened, info)) if kind == SYMLINK else b""
     mode = stat.S_IMODE(mode) or (0o755 if kind == FOLDER else 0o644)
     return Entry(name, kind, mode, info.file_size, _seconds(info), target=target)
+
+
+def _name(info: zipfile.ZipInfo) -> bytes:
+    """The entry's name. Where it does not say that it is UTF-8, Unix writes its own bytes, and DOS those of its page."""
+    if info.filename != info.orig_filename:
+        raise hostile(info.orig_filename.encode(), "has a name that is no plain path below the folder")
+    raw = info.create_system in _UNIX and not info.flag_bits & _UTF8
+    name = info.filename.encode("cp437") if raw else info.filename.encode()
+    if len(name) > MOST_NAME:
+        raise hostile(name, "has a name that is no plain path below the folder")
+    return name
 
 
 def _content(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -73,7 +86,9 @@ def _content(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
             left -= len(part)
             yield part
     if left:
-        raise RefusedError("damaged", "The archive ends in the middle of an entry.")
+        raise RefusedError(
+            "damaged", f"The archive's entry {shown(info.filename.encode())} is shorter than it says."
+        )
 
 
 def _seconds(info: zipfile.ZipInfo) -> int:
@@ -89,10 +104,12 @@ def _told() -> Iterator[None]:
     """Says what zipfile raises over a file that is none."""
     try:
         yield
-    except MemoryError as error:
-        raise RefusedError("too_large", "The archive has more entries than are taken.") from error
     except (
         *(zipfile.BadZipFile, zlib.error, struct.error),
         *(EOFError, NotImplementedError, RuntimeError, ValueError),
     ) as error:
         raise RefusedError("damaged", f"The archive is no sound zip file: {error}.") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file, or far beyond its end
+            raise
+        raise RefusedError("damaged", "The archive's directory names places that it has not.") from error

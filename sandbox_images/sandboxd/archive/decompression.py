@@ -12,9 +12,6 @@ from typing import Protocol
 
 from sandboxd.archive.judging import CHUNK, RefusedError
 
-_XZ_MEMORY = 96 << 20
-"""Bytes of memory that unpacking may take; `xz -9` asks for 65 MiB, and a hostile file for gigabytes."""
-
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -71,11 +68,11 @@ class _AsItIs:
 _PACKED: dict[bytes, Callable[[], _Decompressor]] = {
     b"\x1f\x8b": _Inflate,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
+    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),
 }
 
 
-class Unpacked:
+class Decompressed:
     """The file at a descriptor, from its beginning; `most` bytes at most."""
 
     def __init__(self, fd: int, most: int) -> None:
@@ -95,7 +92,7 @@ class Unpacked:
         while count > 0:
             part = self._some(count)
             if not part:
-                raise RefusedError("damaged", "The archive ends in the middle of an entry.")
+                raise RefusedError("damaged", "It is no whole archive: it ends too early.")
             found.append(part)
             count -= len(part)
         return b"".join(found)
@@ -118,7 +115,7 @@ class Unpacked:
         while True:
             data = b""
             if self._now.eof:
-                data = self._now.unused_data.lstrip(b"\0") or self._read().lstrip(b"\0")
+                data = self._behind(self._now.unused_data)
                 if not data:
                     return b""
                 self._now = (
@@ -140,6 +137,14 @@ class Unpacked:
         if self._left < 0:
             raise RefusedError("too_large", "The archive unpacks to more bytes than are taken.")
         return part
+
+    def _behind(self, data: bytes) -> bytes:
+        """What stands behind the end of a packed file; zeros fill it up."""
+        while not data.strip(b"\0"):
+            data = self._read()
+            if not data:
+                return b""
+        return data.lstrip(b"\0")
 
     def _read(self) -> bytes:
         return os.read(self._fd, CHUNK)
