@@ -30,11 +30,12 @@ SOURCES = (
     "uv.lock",
     "package-lock.json",
 )
-SETTINGS = ("--context", "sandboxImages=machine", "--context", "archiveHosts=*")
-"""What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md). And what its
-one user, who is the operator, has nothing against: archives of all public hosts."""
-WARM_WORD = "NODUS_WARM_SANDBOXES"
-"""The setting `warmSandboxes` of this cloud, of the environment of `make up`; left out: 0."""
+SETTINGS = ("--context", "sandboxImages=machine")
+"""What this machine cannot have: containers. Sandboxes have its own tools, and say so (docs/operations.md)."""
+
+CHOICES = {"NODUS_WARM_SANDBOXES": ("warmSandboxes", "0"), "NODUS_ARCHIVE_HOSTS": ("archiveHosts", "*")}
+"""Variables of `make up`, each with the setting that it chooses, and what that is where the variable is left out. The one
+user of this cloud, who is its operator, has nothing against archives of all public hosts."""
 
 LEFT_OUT = {"__pycache__", "build", "node_modules", ".pytest_cache", ".ruff_cache"}
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
@@ -94,7 +95,7 @@ def run_cdk(state: State, cloud: Cloud) -> dict[str, dict[str, str]]:
     outputs = state.deployment / "outputs.json"
     outputs.unlink(missing_ok=True)
     words = cdk(state, "deploy", "--all", "--require-approval", "never", "--concurrency", "2", *SETTINGS)
-    words += ["--context", f"gitFolder={state.repositories}", "--context", f"warmSandboxes={warm()}"]
+    words += ["--context", f"gitFolder={state.repositories}", *chosen()]
     step(state, "deploy", [*words, "--outputs-file", str(outputs)], cloud.environment())
     return json.loads(outputs.read_text()) if outputs.exists() else {}
 
@@ -143,17 +144,22 @@ def environment(state: State) -> dict[str, str]:
 
 def fingerprint(cloud: Cloud) -> str:
     """A digest of everything that the deployed stacks depend on."""
-    chosen = f"{sys.version_info[:2]}\0{cloud.access_key_id}\0{SETTINGS}\0{warm()}"
-    digest = hashlib.sha256(chosen.encode())
+    asked = f"{sys.version_info[:2]}\0{cloud.access_key_id}\0{SETTINGS}\0{chosen()}"
+    digest = hashlib.sha256(asked.encode())
     for path in sources():
         digest.update(f"{path.relative_to(ROOT)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def warm() -> str:
-    """How many sandboxes are to be kept warm."""
-    return os.environ.get(WARM_WORD) or "0"
+def choice(word: str) -> str:
+    """What a variable of `CHOICES` chooses."""
+    return os.environ.get(word) or CHOICES[word][1]
+
+
+def chosen() -> list[str]:
+    """The settings that the environment chooses, as words of CDK."""
+    return [part for word, (name, _) in CHOICES.items() for part in ("--context", f"{name}={choice(word)}")]
 
 
 def sources() -> Iterator[Path]:

@@ -37,19 +37,25 @@ def furnish(state: State, cloud: Cloud) -> None:
     ensure_key(state, cloud)
 
 
+PROVIDERS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+
+
 def fill_providers(state: State, cloud: Cloud) -> None:
-    """Write the providers' secret (protocols §4) when it is not yet what the environment says."""
+    """Write the providers' secret (protocols §4) when it is not yet what the environment says; what its operator has put
+    beside the providers stays."""
     client = boto3.client("secretsmanager", **cloud.client_arguments())
     secret = cloud.output("ProvidersSecretArn")
-    wanted = providers(state)
-    if json.loads(client.get_secret_value(SecretId=secret)["SecretString"]) != wanted:
+    held = json.loads(client.get_secret_value(SecretId=secret)["SecretString"])
+    others = {name: value for name, value in held.items() if name not in PROVIDERS}
+    wanted = {**others, **providers(state)}
+    if held != wanted:
         client.put_secret_value(SecretId=secret, SecretString=json.dumps(wanted))
 
 
 def providers(state: State) -> dict[str, Any]:
     """Each provider's key: the real one of the environment, else the scripted model server."""
     found: dict[str, Any] = {}
-    for name, variable in (("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")):
+    for name, variable in PROVIDERS.items():
         key = os.environ.get(variable, "").strip()
         scripted = scripted_provider(state, name)
         if key:

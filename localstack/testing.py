@@ -25,7 +25,12 @@ SCRIPTS = ROOT / "tests" / "fixtures" / "scripts"
 """What the scripted model of a session's cloud plays beside the examples."""
 
 # Tests never spend money: whatever key the person has, models are scripted.
-SETTINGS = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "NODUS_SCRIPTS": str(SCRIPTS)}
+SETTINGS = {
+    "ANTHROPIC_API_KEY": "",
+    "OPENAI_API_KEY": "",
+    "NODUS_SCRIPTS": str(SCRIPTS),
+    "NODUS_ARCHIVE_HOSTS": "downloads.example.com",
+}
 
 
 @dataclass(frozen=True)

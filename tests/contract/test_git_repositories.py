@@ -52,7 +52,7 @@ class Sources:
             files = {entry.name: self._content(archive, entry) for entry in archive}
         assert snapshot.entries == len(files)
         assert snapshot.size == sum(len(content) for content in files.values() if isinstance(content, bytes))
-        return snapshot.version, files
+        return snapshot.commit, files
 
     def _content(self, archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes | str | None:
         if entry.isdir():
@@ -330,7 +330,7 @@ def test_an_installation_of_the_app_gives_a_token_for_one_repository(tmp_path: P
         }
         reader = GitRepositories(Allowed(app="4711"), lambda: json.dumps(secret), github_api=base)
         with reader.snapshot(Remote("GitHub", "acme/private", base, installation=42), None) as snapshot:
-            assert snapshot.version == commit
+            assert snapshot.commit == commit
         other = Remote("GitHub", "acme/other", base, installation=42)
         refuses(reader, other, "installation 42 of the operator's GitHub App may not read acme/other")
         refuses(reader, Remote("GitHub", "acme/private", base, installation=1), "404")

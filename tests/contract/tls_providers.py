@@ -95,7 +95,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             if told is None:
                 return
             self.send_response(told.status)
-            for name, value in {**told.headers, "Content-Length": str(len(told.body))}.items():
+            for name, value in {"Content-Length": str(len(told.body)), **told.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             if not told.drip:

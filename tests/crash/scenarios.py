@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from nodus_core.conversations.context import Context, GitSource, ModelChoice
+from nodus_core.conversations.context import ArchiveSource, Context, GitSource, ModelChoice
 from nodus_core.conversations.sources import SourceUnavailable
 from nodus_core.conversations.worker import MOST_ROUNDS
 from nodus_core.inference.errors import ModelUnavailable
@@ -209,6 +209,33 @@ def sourced(crash: CrashPoints | None) -> World:
     connect(world)
     world.repositories.commits = [SourceUnavailable("busy", 15.0), "a" * 40]
     world.admit(context=replace(SETUP, source=GitSource("acme/site", None, "code")))
+    return world
+
+
+def sourced_from_an_archive(crash: CrashPoints | None) -> World:
+    """Its host has another archive later on: the run has the first one, in both of its sandboxes."""
+    steps, unpacked = [LOOK, PAIR, LOOK, ANSWER], set[str]()
+
+    def script(request: ModelRequest, number: int) -> Step:
+        if number == 1:
+            end(world, "conv-s1")
+        return steps[number]
+
+    def behaviour(kind: str, request: Command) -> dict[str, Any]:
+        if kind != "restore":
+            return exited("out\n")
+        unpacked.add(request["sha256"])
+        assert len(unpacked) == 1, "a run has one archive"
+        return {"state": "exited"}
+
+    world = World(script, behaviour, crash=crash)
+    world.downloads.archives = [
+        b"an archive",
+        b"an archive",
+        b"another",
+    ]  # a crash before it is pinned asks twice
+    source = ArchiveSource("https://downloads.example.com/a.tgz", None, 1)
+    world.admit(context=replace(SETUP, source=source))
     return world
 
 
@@ -439,6 +466,7 @@ SCENARIOS = [
         lost_before_its_setup,
         busy_provider,
         sourced,
+        sourced_from_an_archive,
         cancelled_at_its_source,
         followed_up,
         kept_alive,

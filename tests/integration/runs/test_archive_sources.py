@@ -16,7 +16,7 @@ from localstack.testing import TestCloud
 from tests.contract.tls_providers import Provider, Request, Told, tls_provider
 from tests.integration.runs.asked import requests
 from tests.integration.runs.machine import room
-from tests.integration.runs.person import Person, in_turn, names
+from tests.integration.runs.person import Person, in_turn, manifest, names
 from tests.integration.runs.placed import placed
 from tests.integration.waiting import until
 
@@ -113,9 +113,7 @@ def test_a_zip_file_is_the_same_in_the_next_sandbox_whatever_its_host_has_by_the
     person: Person, shop: Shop
 ) -> None:
     shop.found["/site.zip"] = content = zipped(*FILES)
-    run = person.start(
-        agent(person, shop, "/site.zip", stripComponents=1), in_turn(LOOK, "cat readme.txt"), keepAlive=True
-    )
+    run = person.start(agent(person, shop, "/site.zip", stripComponents=1), in_turn(LOOK), keepAlive=True)
     run.waits("MessageWait")
     first = run.status()["sandbox"]["name"]
     assert run.step("tool.run_command.1")["preview"].splitlines()[1:7] == SEEN
@@ -131,31 +129,42 @@ def test_a_zip_file_is_the_same_in_the_next_sandbox_whatever_its_host_has_by_the
     assert len(shop.running.requests) == asked
 
 
-HOSTILE = tar(("fine", b"x", ""), ("d", b"", "/tmp"))
-
-
 @pytest.mark.req("FLD-15")
 @pytest.mark.parametrize(
     ("content", "archive", "words"),
     [
-        (HOSTILE, {}, "'d' is a link to '/tmp', which leads out"),
-        (tar(("../out.txt", b"x", "")), {}, "'../out.txt'"),
+        (tar(("fine", b"x", ""), ("d", b"", "/tmp")), {}, "'d' is a link to '/tmp', which leads out"),
         (zipped(("/tmp/out.txt", b"x", "")), {}, "'/tmp/out.txt' has an absolute name"),
-        (b"no archive at all" * 100, {}, "header of the archive"),
+        (b"no archive at all" * 100, {}, "It is neither a tar"),
         (tar(*FILES), {"sha256": "0" * 64}, "not " + "0" * 64),
-        (b"", {"url": "https://downloads.example.com/nothing"}, "downloads.example.com/nothing"),
     ],
-    ids=["link", "up", "absolute", "none", "digest", "away"],
+    ids=["link", "absolute", "none", "digest"],
 )
 def test_what_is_no_sound_archive_ends_the_run_before_any_model(
     person: Person, shop: Shop, content: bytes, archive: dict[str, Any], words: str
 ) -> None:
     path = f"/{os.urandom(4).hex()}"
     shop.found[path] = content
-    if "url" in archive:
-        archive = {"url": shop.url("/nothing")}
-        words = "answers 404"
-    run = person.start(agent(person, shop, path, **archive), "Say hello.")
+    fails(person, agent(person, shop, path, **archive), words)
+
+
+@pytest.mark.req("NOD-151")
+def test_an_archive_that_is_not_there_ends_the_run(person: Person, shop: Shop) -> None:
+    fails(person, agent(person, shop, "/nothing"), "answers 404")
+
+
+@pytest.mark.req("NOD-151")
+def test_a_host_that_the_operator_has_not_allowed(person: Person) -> None:
+    name = f"unpacker-{os.urandom(4).hex()}"
+    made = person.agent(name, source={"archive": {"url": "https://files.example.org/a.zip"}})
+    assert made["status"]["conditions"][0]["reason"] == "HostNotAllowed"
+    refused = person.call("POST", "agentruns", manifest("AgentRun", name, {"agent": name, "input": "Hello."}))
+    assert (refused.status_code, refused.json()["reason"]) == (422, "Invalid")
+    assert "an archive at files.example.org" in refused.json()["message"]
+
+
+def fails(person: Person, agent: str, words: str) -> None:
+    run = person.start(agent, "Say hello.")
     status = run.ended()
     assert (status["phase"], status["reason"]) == ("Failed", "SourceFailed")
     assert words in status["message"]

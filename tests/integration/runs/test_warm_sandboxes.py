@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from localstack.deploy import WARM_WORD, sweep
+from localstack.deploy import sweep
 from localstack.testing import SETTINGS, TestCloud, discard, new_cloud
 from tests.integration.runs.machine import room
 from tests.integration.runs.orphans import Rows, orphans, rows_of, running_tasks
@@ -19,7 +19,7 @@ SIZE = 2
 
 @pytest.fixture(scope="module")
 def warm_cloud() -> Iterator[TestCloud]:
-    cloud = new_cloud({**SETTINGS, WARM_WORD: str(SIZE)})
+    cloud = new_cloud({**SETTINGS, "NODUS_WARM_SANDBOXES": str(SIZE)})
     try:
         cloud.run("up")
         yield cloud
@@ -98,7 +98,7 @@ def test_a_sandbox_that_asks_for_something_else_is_started_as_ever(person: Perso
 @pytest.mark.req("FLD-10")
 def test_none_is_left_when_none_are_wanted_any_more(warm_cloud: TestCloud) -> None:
     full(warm_cloud)
-    cold = TestCloud(warm_cloud.state, warm_cloud.configuration, {**SETTINGS, WARM_WORD: "0"})
+    cold = TestCloud(warm_cloud.state, warm_cloud.configuration, {**SETTINGS, "NODUS_WARM_SANDBOXES": "0"})
     try:
         cold.run("up")
         sweep(cold.cloud)

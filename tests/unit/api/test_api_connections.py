@@ -9,7 +9,7 @@ from nodus_core.conversations.sources import Allowed
 from tests.unit.api.rest import Reply, Rest, manifest
 
 GITHUB = {"type": "GitHub", "github": {"installationId": 7, "repositories": ["acme/site"]}}
-ALLOWED = Allowed(app="4711", hosts=frozenset({"git.example.com"}), folder="/srv/git")
+ALLOWED = Allowed(app="4711", git_hosts=frozenset({"git.example.com"}), folder="/srv/git")
 READY = ("True", "Accepted")
 
 

@@ -123,6 +123,7 @@ def test_an_archive_is_fetched_once_and_each_sandbox_gets_it() -> None:
     assert status(world)["phase"] == "Succeeded"
     assert status(world)["source"] == {"url": URL, "sha256": digest}
     assert world.downloads.asked == [(URL, None)]
+    assert "rawBytes" not in next(step for step in steps(world) if step["name"] == "source")
     assert [(order["sha256"], order["size"], order["strip"]) for order in world.unpacked] == [
         (digest, 5, 1),
         (digest, 5, 1),

@@ -18,6 +18,7 @@ from nodus_core.resources.inference_source import ModelSpec
 
 NOT_AVAILABLE: Reason = "NotAvailable"
 _REASON = "FieldNotAvailable"
+_STATE_DIR = "spec.continuity.stateDir"
 
 
 def check_available(name: str, run: AgentRunSpec, agent_name: str, agent: AgentSpec) -> None:
@@ -49,38 +50,31 @@ def _is_endpoint(model: ModelSpec) -> bool:
     return model.access == "OnDemand" and (model.name or "").startswith(NAMED)
 
 
-def unhonoured(spec: Mapping[str, Any]) -> list[str]:
-    """Fields of an agent's spec that a run would need and that cannot be honoured yet."""
-    wanting = {
-        "spec.continuity.stateDir": not _can_be_kept(spec),
-    }
-    return [field for field, needed in wanting.items() if needed]
+def unhonoured(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Fields of an agent's or a sandbox's spec that cannot be honoured, each with what it would have to be.
 
-
-def _can_be_kept(spec: Mapping[str, Any]) -> bool:
-    """Whether the folder that is saved, if one is, is the working folder or lies below it: it is sure to be writable.
-
-    With a source it is the working folder itself, which a copy fills with its files and nothing else.
+    The folder that is saved must be sure to be writable. A source fills the working folder with its files and nothing
+    else, so what is saved is then all of it.
     """
     saved, workspace = pick(spec, "continuity.stateDir"), spec.get("workingDir", DEFAULT_FOLDER)
+    if saved in (None, workspace):
+        return {}
     if "source" in spec:
-        return saved in (None, workspace)
-    return saved is None or PurePosixPath(saved).is_relative_to(workspace)
+        return {_STATE_DIR: f"must be the working folder, {workspace}, where a source fills that"}
+    if PurePosixPath(saved).is_relative_to(workspace):
+        return {}
+    return {_STATE_DIR: f"must be the working folder, {workspace}, or a folder below it"}
 
 
 def check_sandbox(name: str, spec: Mapping[str, Any]) -> None:
-    """Raises `Refusal` `NotAvailable` naming every field of a Sandbox that cannot be honoured yet."""
-    fields = unhonoured(spec)
-    causes = tuple(Cause(field, "cannot be honoured yet: leave it out", _REASON) for field in fields)
+    """Raises `Refusal` `NotAvailable` naming every field of a Sandbox that cannot be honoured."""
+    causes = tuple(Cause(field, why, _REASON) for field, why in unhonoured(spec).items())
     if causes:
-        message = f"Sandbox {name!r} cannot be started: {', '.join(fields)} cannot be honoured yet"
+        listed = " and ".join(f"{cause.field} {cause.message}" for cause in causes)
+        message = f"Sandbox {name!r} cannot be started: {listed}"
         raise Refusal(NOT_AVAILABLE, message, causes=causes, kind=SANDBOX, name=name)
 
 
 def _of_agent(name: str, agent: AgentSpec) -> Iterator[Cause]:
-    for field in unhonoured(agent.model_dump(by_alias=True, exclude_none=True)):
-        yield Cause(
-            "spec.agent",
-            f"names agent {name!r}, whose {field} cannot be honoured yet: leave it out",
-            _REASON,
-        )
+    for field, why in unhonoured(agent.model_dump(by_alias=True, exclude_none=True)).items():
+        yield Cause("spec.agent", f"names agent {name!r}, whose {field} {why}", _REASON)

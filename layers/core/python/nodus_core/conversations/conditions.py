@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from nodus_core.conversations.availability import NOT_AVAILABLE, unhonoured
+from nodus_core.conversations.sources import Allowed
 from nodus_core.kernel.objects import AGENT_RUN, SANDBOX, Object
 from nodus_core.kernel.times import stamp
 from nodus_core.resources.agent import STOPPED
 from nodus_core.resources.api_key import expiry_of
-from nodus_core.resources.columns import READY
+from nodus_core.resources.columns import READY, pick
 from nodus_core.resources.environmentimage import BUILDING, COMPLETED
 from nodus_core.resources.kinds import BY_NAME
 
@@ -38,15 +39,17 @@ class Said(NamedTuple):
     since: datetime | None = None
 
 
-def with_conditions(obj: Object, spec: Spec, status: dict[str, Any], now: datetime) -> dict[str, Any]:
+def with_conditions(
+    obj: Object, spec: Spec, status: dict[str, Any], now: datetime, allowed: Allowed
+) -> dict[str, Any]:
     """The status with the conditions of the object's kind, and with the phase of one that nothing acts on yet.
 
-    `now`: the moment as of which they are told.
+    `now`: the moment as of which they are told. `allowed`: what the operator lets projects read.
     """
     if obj.key.kind in _OWN:
         return status
     kind = BY_NAME[obj.key.kind]
-    said = _conditions(kind.name, spec, status, now)
+    said = _conditions(kind.name, spec, status, now, allowed)
     told = {**status, "conditions": [shown(obj, condition) for condition in said]}
     return told if kind.phase is None else {"phase": kind.phase, **told}
 
@@ -63,12 +66,14 @@ def shown(obj: Object, said: Said) -> dict[str, Any]:
     }
 
 
-def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime) -> Iterator[Said]:
+def _conditions(
+    kind: str, spec: Spec, status: Mapping[str, Any], now: datetime, allowed: Allowed
+) -> Iterator[Said]:
     notice = BY_NAME[kind].notice
     if notice is not None:
         yield Said(READY, False, NOT_AVAILABLE, notice)
     elif kind == "Agent":
-        yield _agent(spec)
+        yield _agent(spec, allowed)
         yield from _subagents(spec)
     elif kind == "ApiKey":
         yield _api_key(spec, now)
@@ -81,14 +86,17 @@ def _conditions(kind: str, spec: Spec, status: Mapping[str, Any], now: datetime)
         yield Said(READY, True, "Accepted", "It holds.")
 
 
-def _agent(spec: Spec) -> Said:
+def _agent(spec: Spec, allowed: Allowed) -> Said:
     if spec.get("state") == STOPPED:
         return Said(READY, False, STOPPED, "The agent takes no runs: remove spec.state to start it again.")
     fields = unhonoured(spec)
     if fields:
-        listed = ", ".join(fields)
-        message = f"Runs are refused: {listed} cannot be honoured yet; leave it out."
-        return Said(READY, False, NOT_AVAILABLE, message)
+        listed = " and ".join(f"{field} {why}" for field, why in fields.items())
+        return Said(READY, False, NOT_AVAILABLE, f"Runs are refused: {listed}.")
+    archive = pick(spec, "source.archive.url")
+    if archive is not None and not allowed.allows_archive(archive):
+        message = "Runs are refused: the operator has not allowed the host of spec.source.archive.url."
+        return Said(READY, False, "HostNotAllowed", message)
     return Said(READY, True, "Accepted", "The agent takes runs.")
 
 

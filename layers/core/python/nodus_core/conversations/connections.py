@@ -62,7 +62,7 @@ def problem(journal: Journal, allowed: Allowed, key: ObjectKey, spec: Connection
         return Problem(
             "GitHubAppMissing", "The operator has set up no GitHub App: give a token by tokenSecret."
         )
-    if isinstance(place, GitHost) and urlsplit(place.url).hostname not in allowed.hosts:
+    if isinstance(place, GitHost) and urlsplit(place.url).hostname not in allowed.git_hosts:
         return Problem("HostNotAllowed", "The operator has not allowed the host of spec.git.url.")
     if isinstance(place, Local):
         message = "The operator has allowed no folder of repositories; only a local cloud has one."

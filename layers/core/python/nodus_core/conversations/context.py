@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
 
 from nodus_core.conversations.machine import CPU_UNITS, Machine
 from nodus_core.inference.exchange import DEFAULT_MAX_TOKENS
@@ -32,14 +33,15 @@ class GitSource:
     repo: str
     ref: str | None
     connection: str
+    strip: ClassVar[int] = 0
 
     @property
     def shown(self) -> str:
         """What a person reads of it."""
         return f"{self.repo} {self.ref}" if self.ref else self.repo
 
-    def found(self, version: str) -> dict[str, str]:
-        """The status of a run that has this commit."""
+    def status(self, version: str) -> dict[str, str]:
+        """What a run shows of it once it has this commit."""
         return {"repo": self.repo, **({"ref": self.ref} if self.ref else {}), "commit": version}
 
 
@@ -56,8 +58,8 @@ class ArchiveSource:
         """What a person reads of it."""
         return self.url
 
-    def found(self, version: str) -> dict[str, str]:
-        """The status of a run that has the archive with this SHA-256."""
+    def status(self, version: str) -> dict[str, str]:
+        """What a run shows of it once it has the archive with this SHA-256."""
         return {"url": self.url, "sha256": version}
 
 
@@ -121,8 +123,7 @@ class Context:
         known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
         known["secrets"] = tuple(SecretVariable(**each) for each in known.get("secrets", ()))
         known["allow"] = tuple(known.get("allow", ()))
-        source = known.get("source")
-        known["source"] = source and (ArchiveSource if "url" in source else GitSource)(**source)
+        known["source"] = _source(known.get("source"))
         return cls(
             model=ModelChoice(
                 access=model["access"],
@@ -134,3 +135,9 @@ class Context:
             ),
             **known,
         )
+
+
+def _source(values: dict[str, Any] | None) -> Source | None:
+    if not values:
+        return None
+    return ArchiveSource(**values) if "url" in values else GitSource(**values)

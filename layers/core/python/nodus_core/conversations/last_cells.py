@@ -27,7 +27,7 @@ def last_cells(shelf: Shelf, obj: Object, status: Mapping[str, Any]) -> dict[str
     shown = {
         "metadata": {"generation": obj.generation, "creationTimestamp": stamp(obj.created_at)},
         "spec": spec,
-        "status": with_conditions(obj, spec, dict(status), shelf.clock.now()),
+        "status": with_conditions(obj, spec, dict(status), shelf.clock.now(), shelf.allowed),
     }
     columns = [column for column in BY_NAME[obj.key.kind].columns if column.priority == 0]
     cells = {column.name: column.cell(shown) for column in columns}

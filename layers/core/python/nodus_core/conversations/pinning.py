@@ -27,7 +27,7 @@ from nodus_core.kernel.objects import AGENT_RUN, Conversation, Input, Object, Ob
 from nodus_core.kernel.sandboxes import SecretVariable
 from nodus_core.kernel.states import InputState
 from nodus_core.kernel.text import Text
-from nodus_core.resources import defaults
+from nodus_core.resources import defaults, workspace
 from nodus_core.resources.agent import STOPPED, AgentSpec
 from nodus_core.resources.agentrun import AgentRunSpec, deadline, with_moment
 from nodus_core.resources.fields import money
@@ -35,7 +35,6 @@ from nodus_core.resources.inference_source import ModelSpec
 from nodus_core.resources.manifest import Manifest, check_spec
 from nodus_core.resources.refusals import invalid
 from nodus_core.resources.selectors import selectable
-from nodus_core.resources.workspace import Archive, Git
 
 LATEST_DEADLINE = timedelta(days=3653)
 """Ten years: no run needs more, and all that is reckoned from such a moment stays a date."""
@@ -178,22 +177,23 @@ def _context(agent: _Agent, run: AgentRunSpec, image: Pinned, secrets: tuple[Sec
 
 def _source(shelf: Shelf, run: ObjectKey, agent: _Agent) -> Source | None:
     """The repository, and the Connection that reads it, or the archive. Raises `Refusal` where none does (NOD-151)."""
-    if agent.spec.source is None:
-        return None
     name = agent.object.key.name
-    match agent.spec.source.place:
-        case Git() as git:
+    match agent.spec.source:
+        case workspace.Source(git=workspace.Git() as git):
             return GitSource(git.repo, git.ref, connection_for(shelf, run, name, git.repo))
-        case Archive() as archive:
-            if not shelf.allowed.archive(archive.url):
+        case workspace.Source(archive=workspace.Archive() as archive):
+            if not shelf.allowed.allows_archive(archive.url):
                 raise _archive_not_allowed(run, name, archive)
             return ArchiveSource(archive.url, archive.sha256, archive.strip_components or 0)
+        case _:
+            return None
 
 
-def _archive_not_allowed(run: ObjectKey, agent: str, archive: Archive) -> Refusal:
+def _archive_not_allowed(run: ObjectKey, agent: str, archive: workspace.Archive) -> Refusal:
     message = (
         f"AgentRun {run.name!r} cannot be run: agent {agent!r} takes its files from an archive at "
-        f"{urlsplit(archive.url).hostname}, and the operator has not allowed archives of this host."
+        f"{urlsplit(archive.url).hostname}, and the operator has not allowed archives of this host. Ask for it "
+        "(archiveHosts), or name an address at a host that is allowed."
     )
     cause = Cause("spec.agent", f"names agent {agent!r}, whose spec.source.archive.url is not allowed")
     return Refusal("Invalid", message, causes=(cause,), kind=run.kind, name=run.name)

@@ -17,6 +17,7 @@ from nodus_core.conversations.connections import status_of
 from nodus_core.conversations.control import finished
 from nodus_core.conversations.runs_sandboxes import is_over
 from nodus_core.conversations.shelf import Outcome, Shelf, Texts, expired, scope_of
+from nodus_core.conversations.sources import Allowed
 from nodus_core.journal import keys
 from nodus_core.journal.access import Project
 from nodus_core.journal.codec import from_row
@@ -65,8 +66,10 @@ class Reading:
         """The object of a call's outcome; a replayed one is shown as the first call saw it."""
         obj, texts = outcome.object, (outcome.spec, self.shelf.annotations(outcome.object))
         if outcome.replayed and obj.key.kind != CONNECTION:  # whose status is never stored
-            return envelope(obj, texts, obj.status, obj.created_at)
-        return envelope(obj, texts, self._statuses([obj], [texts])[0], self.shelf.clock.now())
+            return envelope(obj, texts, obj.status, obj.created_at, self.shelf.allowed)
+        return envelope(
+            obj, texts, self._statuses([obj], [texts])[0], self.shelf.clock.now(), self.shelf.allowed
+        )
 
     def answer(self, place: Place, name: str) -> str | Elsewhere:
         """The answer of the latest finished turn that has one (NOD-067, NOD-069).
@@ -114,7 +117,7 @@ class Reading:
         every = self.shelf.texts(objects)
         statuses, now = self._statuses(objects, every), self.shelf.clock.now()
         return [
-            envelope(obj, texts, status, now)
+            envelope(obj, texts, status, now, self.shelf.allowed)
             for obj, texts, status in zip(objects, every, statuses, strict=True)
             if texts is not None
         ]
@@ -222,8 +225,8 @@ def _is_let_go(obj: Object) -> bool:
     return obj.status.get("sandbox", {}).get("phase", projection.DELETED) == projection.DELETED
 
 
-def envelope(obj: Object, texts: Texts, status: Shown, now: datetime) -> Shown:
-    """The five keys of every object, as of a moment (NOD-002)."""
+def envelope(obj: Object, texts: Texts, status: Shown, now: datetime, allowed: Allowed) -> Shown:
+    """The five keys of every object, as of a moment (NOD-002), and of what the operator lets projects read."""
     spec, annotations = texts
     metadata: Shown = {
         "name": obj.key.name,
@@ -246,5 +249,5 @@ def envelope(obj: Object, texts: Texts, status: Shown, now: datetime) -> Shown:
         "kind": obj.key.kind,
         "metadata": metadata,
         "spec": spec,
-        "status": with_conditions(obj, spec, status, now),
+        "status": with_conditions(obj, spec, status, now, allowed),
     }

@@ -1,6 +1,6 @@
 """What runs take their files from, repositories and archives: where one is read, what comes of it, and how that fails."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
@@ -28,12 +28,12 @@ FETCH_TIME_S = 180
 class Allowed:
     """What the operator has set up: the id of a GitHub App, git hosts by their names, a folder of bare repositories
     (`OWNER/NAME.git`) on the machine that runs the functions, empty for none, and the hosts of archives: a name,
-    `*.NAME` for all below it, or `*` for every public one."""
+    `*.NAME` for all below it, or `*` for all. Hosts that the operator has placed by hand are meant by their names alone."""
 
     app: str = ""
-    hosts: frozenset[str] = frozenset()
+    git_hosts: frozenset[str] = frozenset()
     folder: str = ""
-    archives: frozenset[str] = frozenset()
+    archive_hosts: frozenset[str] = frozenset()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Allowed":
@@ -45,12 +45,14 @@ class Allowed:
             _names(environment["NODUS_ARCHIVE_HOSTS"]),
         )
 
-    def archive(self, url: str) -> bool:
-        """Whether an archive may be read at an address."""
+    def allows_archive(self, url: str, placed: Container[str] = ()) -> bool:
+        """Whether an archive may be read at an address; `placed` are the hosts that were placed by hand."""
         host = (urlsplit(url).hostname or "").lower()
+        if host in placed:
+            return host in self.archive_hosts
         return any(
             allowed in ("*", host) or (allowed.startswith("*.") and host.endswith(allowed[1:]))
-            for allowed in self.archives
+            for allowed in self.archive_hosts
         )
 
 
@@ -81,14 +83,14 @@ class Remote:
 class Snapshot:
     """The files of a source as an archive.
 
-    Of a repository a tar (gzip) of the commit `version`, without history; `entries` and `size` (bytes) count what is in
-    it. Of an archive what was found, unopened: `version` is its SHA-256, `size` its own.
+    Of a repository a tar (gzip) of one `commit`, without history; `entries` and `size` (bytes) count what is in it. Of an
+    archive what was found, unopened; `size` is its own.
     """
 
-    version: str
     archive: BinaryIO
-    entries: int | None
     size: int
+    commit: str | None = None
+    entries: int | None = None
 
 
 class SourceUnavailable(RetryableError):

@@ -121,7 +121,7 @@ def _stored(session: Session) -> Copied:
     """Fetches the source and stores its archive; repeated, it may find a newer one until one is pinned."""
     with _snapshot(session) as found:
         archive = session.ports.payloads.put_file(session.scope, found.archive)
-        return Copied(found.version, archive, found.size, found.entries)
+        return Copied(archive, found.size, found.commit, found.entries)
 
 
 def _snapshot(session: Session) -> AbstractContextManager[Snapshot]:
@@ -139,7 +139,7 @@ def _placed(session: Session, task: Task, copied: Copied) -> Task:
     """Pins the source and places its copy, in one commit: from here on the run has no other."""
     head = session.conversation
     placed = replace(task, sandbox=head.sandbox, not_before=None, result=None)
-    status = projection.with_source(session.object.status, _source(session).found(copied.version))
+    status = projection.with_source(session.object.status, _source(session).status(copied.version))
     session.run = session.ports.journal.steps.place_source(
         session.fence,
         session.open_run,
@@ -157,7 +157,6 @@ def _placed(session: Session, task: Task, copied: Copied) -> Task:
 
 def _command(session: Session, task: Task, copied: Copied) -> Command:
     """Fills the working folder with the archive, and nothing else; the address in it works for some minutes."""
-    source = _source(session)
     request = {
         "path": session.context.working_dir,
         "get": session.ports.payloads.presign(session.scope, copied.archive),
@@ -167,10 +166,9 @@ def _command(session: Session, task: Task, copied: Copied) -> Command:
         "maxEntries": MOST_ENTRIES,
         "maxDepth": MOST_DEPTH,
         "outerLinks": False,
+        "strip": _source(session).strip,
         "timeoutS": UNPACK_TIME_S,
     }
-    if isinstance(source, ArchiveSource) and source.strip:
-        request["strip"] = source.strip
     order = Order("restore", request)
     name = ids.command_id(task.run, task.key, task.attempt)
     kept = session.keep(commands.canonical(request), head=False)
@@ -183,16 +181,11 @@ def _settle(session: Session, task: Task, outcome: Outcome) -> None:
     if copied is None:
         raise CorruptRow(f"conversation {session.conversation.id}: a source was copied and none is pinned")
     if outcome.state is TaskState.COMPLETED and not outcome.is_error:
-        text = f"{copied.version}: {copied.size} bytes, unpacked."
-        if copied.entries is not None:
-            text = (
-                f"{copied.version}: {copied.entries} entries, {copied.size} bytes of files, without history."
-            )
         done = replace(
             task,
             state=TaskState.COMPLETED,
             finished_at=session.ports.clock.now(),
-            result=Result(text=session.keep(text), raw_bytes=copied.size),
+            result=Result(text=session.keep(copied.shown)),
         )
         session.record(Changes(settled=(done,)))
     elif outcome.error == SANDBOX_GONE or not is_up(session.sandbox) or session.view().unpaid:
@@ -200,7 +193,7 @@ def _settle(session: Session, task: Task, outcome: Outcome) -> None:
         session.record(Changes(settled=(commands.settled(session, task, WITHDRAWN),)))
     elif outcome.error == ARCHIVE_REFUSED or task.attempt >= MOST_ATTEMPTS:
         said = session.text(outcome.text) if not isinstance(outcome.text, str) else outcome.text
-        _fail(session, task, f"The files could not be unpacked in the sandbox. {said}")
+        _fail(session, task, f"{_source(session).shown} could not be unpacked in the sandbox. {said}")
     else:
         log.warning("source %s/%s, attempt %s: %s", task.run, task.key, task.attempt, outcome.text)
         again = replace(task, attempt=task.attempt + 1, claim=session.claim())
@@ -220,7 +213,7 @@ def _wait(session: Session, task: Task, error: Exception) -> Directive | None:
     if task.attempt >= MOST_ATTEMPTS or delay > LONGEST_DELAY_S:
         return _fail(session, task, why)
     until = session.ports.clock.now() + timedelta(seconds=delay)
-    message = f"Its host is asked again at {stamp(until)}. {cut(why, MESSAGE_LIMIT)}"
+    message = f"{cut(why, MESSAGE_LIMIT)}. Its host is asked again at {stamp(until)}."
     shown = projection.held_up(session.object.status, projection.SOURCE_UNAVAILABLE, message)
     session.let_go(task, shown, until)
     return wait_until(session, delay)

@@ -137,17 +137,28 @@ class Line:
 
 @dataclass(frozen=True)
 class Copied:
-    """What a run has of its source, and the archive of its files, which each of its sandboxes gets.
+    """What a run has of its source: the archive of its files, which each of its sandboxes gets.
 
-    `version` is the commit, or the SHA-256 of an archive that was fetched as it is. Of a commit `entries` and `size` count
-    what is in the archive, `size` in bytes; nobody has looked into an archive that was fetched (None), and `size` is its
-    own.
+    Of a repository it holds those of one `commit`; `entries` and `size` count what is in it, `size` in bytes. Of an
+    archive it is what was fetched (no `commit`), into which nobody has looked: `size` is its own.
     """
 
-    version: str
     archive: Stored
     size: int
+    commit: str | None = None
     entries: int | None = None
+
+    @property
+    def version(self) -> str:
+        """What is pinned, in a word: the commit, or the SHA-256 of the archive."""
+        return self.commit or self.archive.sha256
+
+    @property
+    def shown(self) -> str:
+        """What a person reads of the copy."""
+        if self.commit is None:
+            return f"{self.version}: {self.size} bytes, unpacked."
+        return f"{self.version}: {self.entries} entries, {self.size} bytes of files, without history."
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,8 @@ class Conversation:
     which no cap counts (NOD-134). Of a Sandbox's own line (`kernel.machines`), `paused` is why its machine stands
     still; None: it is wanted to run. `saves` are the complete saves of its sandboxes' folder, the newest first,
     `saving` is the one under way, and `unkept` names archives that may stand in the store and are not to;
-    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then. `source` is what a run has of its source, None before that is fetched.
+    `save_begun_at` and `saved_steps` are when the last one began, and how many steps there were then. `source` is the commit or
+    archive that a run has pinned.
     """
 
     id: str

@@ -4,12 +4,14 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin
 
 from nodus_core.conversations.sources import (
+    FETCH_TIME_S,
     MOST_PACKED,
     Allowed,
     Snapshot,
@@ -47,40 +49,51 @@ class AllowedDownloads:
         credentials = Credentials.from_json(self._read_secret())
         with (
             tempfile.TemporaryFile() as archive,
-            source_client(credentials, "spec.source.archive.url", MOST_PACKED + 1) as client,
+            source_client(credentials, "its address", MOST_PACKED) as client,
         ):
-            found = self._fetched(client, url, archive)
+            found = self._fetched(client, url, archive, credentials.own_keys.private_hosts)
             if sha256 is not None and found != sha256:
                 raise SourceRefused(
                     f"the archive at {_shown(url)} has the SHA-256 {found}, not {sha256} as spec.source.archive.sha256 says"
                 )
             size = archive.tell()
             archive.seek(0)
-            yield Snapshot(found, archive, None, size)
+            yield Snapshot(archive, size)
 
-    def _fetched(self, client: "httpx2.Client", url: str, into: BinaryIO) -> str:
+    def _fetched(self, client: "httpx2.Client", url: str, into: BinaryIO, placed: Container[str]) -> str:
         """Writes what is at an address, or where its host sends on to; returns its SHA-256."""
-        at = url
+        at, ends = url, time.monotonic() + FETCH_TIME_S
         for _ in range(MOST_REDIRECTS + 1):
-            self._judge(at, url)
+            self._judge(at, url, placed)
+            if time.monotonic() > ends:
+                raise SourceUnavailable(f"{_shown(url)} was not read within {FETCH_TIME_S} s")
             answer = _asked(client, at, url)
             try:
-                if answer.is_redirect:
-                    at = urljoin(at, answer.headers["location"])
-                    continue
-                return _kept(answer, url, into)
+                if not answer.has_redirect_location:
+                    return _kept(answer, url, into)
+                at = _led_to(at, answer.headers["location"], url)
             finally:
                 answer.close()
         raise SourceRefused(f"the host of {_shown(url)} sends on more than {MOST_REDIRECTS} times")
 
-    def _judge(self, at: str, url: str) -> None:
+    def _judge(self, at: str, url: str, placed: Container[str]) -> None:
         """What a host sends on to is judged as what a person has written."""
+        leads = "" if at == url else f", which {_shown(url)} leads to,"
         why = why_not_public(at, query=True)
         if why is not None:
-            raise SourceRefused(f"the address {_shown(at)}, which {_shown(url)} leads to, {why}")
-        if not self._allowed.archive(at):
-            host = urlsplit(at).hostname
-            raise SourceRefused(f"{_shown(url)} is read at {host}, a host that the operator has not allowed")
+            raise SourceRefused(f"the address {_shown(at)}{leads} {why}")
+        if not self._allowed.allows_archive(at, placed):
+            raise SourceRefused(
+                f"the operator has not allowed archives of the host of {_shown(at)}{leads.rstrip(',')}: ask for it "
+                "(archiveHosts), or name an address at a host that is allowed"
+            )
+
+
+def _led_to(at: str, location: str, url: str) -> str:
+    try:
+        return urldefrag(urljoin(at, location)).url
+    except ValueError:
+        raise SourceRefused(f"the host of {_shown(url)} sends on to what is no address") from None
 
 
 def _asked(client: "httpx2.Client", at: str, url: str) -> "httpx2.Response":
@@ -90,32 +103,39 @@ def _asked(client: "httpx2.Client", at: str, url: str) -> "httpx2.Response":
         return client.send(client.build_request("GET", at), stream=True)
     except NeverSendable as error:
         raise SourceRefused(f"{_shown(url)} cannot be read: {error}") from None
-    except httpx2.DecodingError as error:
-        raise SourceRefused(f"{_shown(url)} cannot be read: {error}") from None
     except httpx2.HTTPError as error:
-        raise SourceUnavailable(f"the host of {_shown(url)} does not answer: {error}") from None
+        raise SourceUnavailable(
+            f"the host of {_shown(url)} gives no answer that can be read: {error}"
+        ) from None
 
 
 def _kept(answer: "httpx2.Response", url: str, into: BinaryIO) -> str:
     import httpx2
 
+    from nodus_core.providers.http import AnswerTooLarge
     from nodus_core.providers.source_hosts import judge
 
     judge(answer, _shown(url), _UNREADABLE)
-    if answer.headers.get("content-type", "").startswith("text/html"):
-        raise SourceRefused(f"the host of {_shown(url)} answers with a web page, not with an archive")
+    if answer.headers.get("content-type", "").lower().startswith("text/html"):
+        raise SourceRefused(
+            f"the host of {_shown(url)} answers with a web page, not with an archive: name the address of the file itself"
+        )
     digest = hashlib.sha256()
     try:
         for part in answer.iter_raw():
-            if into.tell() + len(part) > MOST_PACKED:
-                raise SourceRefused(f"the archive at {_shown(url)} has more than {MOST_PACKED} bytes")
             digest.update(part)
             into.write(part)
+    except AnswerTooLarge:
+        raise SourceRefused(f"the archive at {_shown(url)} has more than {MOST_PACKED} bytes") from None
     except httpx2.HTTPError as error:
         raise SourceUnavailable(f"the answer of the host of {_shown(url)} broke off: {error}") from None
+    if not into.tell():
+        raise SourceRefused(f"there is nothing at {_shown(url)}: the answer is empty")
     return digest.hexdigest()
 
 
 def _shown(url: str) -> str:
-    """An address in a message: hosts choose what they send on to."""
-    return cut(url.encode("ascii", "backslashreplace").decode(), _MOST_SHOWN)
+    """An address in a message, without what may be a secret; hosts choose what they send on to."""
+    head, at, host = url.partition("?")[0].partition("#")[0].rpartition("@")
+    plain = f"https://{host}" if at else head + at + host
+    return cut("".join(char if " " < char < "\x7f" else "?" for char in plain), _MOST_SHOWN)

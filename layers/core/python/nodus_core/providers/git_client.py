@@ -21,6 +21,7 @@ from dulwich.object_store import ObjectStoreGraphWalker
 from nodus_core.conversations.sources import MOST_PACKED, SourceRefused, SourceUnavailable
 from nodus_core.kernel.errors import NodusError
 from nodus_core.providers.git_refs import prefixes, wanted
+from nodus_core.providers.http import AnswerTooLarge
 from nodus_core.providers.posting import NeverSendable
 from nodus_core.providers.source_hosts import judge
 
@@ -149,6 +150,10 @@ class _Body(io.RawIOBase):
                 self._rest = next(self._parts)
         except StopIteration:
             return 0
+        except AnswerTooLarge:
+            raise SourceRefused(
+                f"{self._repo} has more than {MOST_PACKED} packed bytes at one commit"
+            ) from None
         except httpx2.HTTPError as error:
             raise SourceUnavailable(f"the answer of the host of {self._repo} broke off: {error}") from None
         count = min(len(buffer), len(self._rest))

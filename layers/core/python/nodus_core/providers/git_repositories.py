@@ -40,7 +40,7 @@ class GitRepositories:
                 commit = objects.commit(name)
                 entries, size = archived(objects, commit, remote.repo, archive)
             archive.seek(0)
-            yield Snapshot(commit.id.decode(), archive, entries, size)
+            yield Snapshot(archive, size, commit.id.decode(), entries)
 
     def _fetch(self, remote: Remote, ref: str | None, into: BinaryIO) -> bytes:
         from nodus_core.providers.git_client import LocalClient, SmartHttpClient, fetch

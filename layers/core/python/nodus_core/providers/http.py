@@ -47,7 +47,7 @@ def http_client(
         request.extensions = {**request.extensions, _DEADLINE: time.monotonic() + timeouts.reply}
 
     def bound(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if response.headers.get("content-encoding", "") not in ("", "identity"):
             raise httpx2.DecodingError("the answer is compressed, though it was asked for as it is")
         if isinstance(response.stream, httpx2.SyncByteStream):
             response.stream = _Bounded(response.stream, response.request.extensions[_DEADLINE], largest)

@@ -38,7 +38,7 @@ def judge(answer: httpx2.Response, what: str, unreadable: str = UNREADABLE) -> N
         or seconds is not None
     ):
         raise SourceUnavailable(f"the host of {what} answers {status}", seconds)
-    if answer.is_redirect:
+    if answer.has_redirect_location:
         raise SourceRefused(f"{what} has moved: name it as its host calls it now")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise SourceRefused(f"its host answers {status} for {what}: {unreadable}")

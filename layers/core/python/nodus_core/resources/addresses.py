@@ -31,9 +31,9 @@ def why_not_public(url: str, *, query: bool = False) -> str | None:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return "must be an https address such as https://api.example.com/v1"
+        return "must be an https address such as https://example.com/path"
     if parts.scheme.lower() != "https" or not host:
-        return "must be an https address such as https://api.example.com/v1"
+        return "must be an https address such as https://example.com/path"
     if "@" in parts.netloc:
         return "must not hold a user name or password"
     if "#" in url or ("?" in url and not query):

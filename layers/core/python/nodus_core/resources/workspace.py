@@ -115,14 +115,6 @@ class Source(Spec):
             raise misplaced("archive", "does not go with git")
         return self
 
-    @property
-    def place(self) -> Git | Archive:
-        """Which of the two it is."""
-        found = self.git or self.archive
-        if found is None:
-            raise TypeError("a source without a place was accepted")
-        return found
-
 
 def _travels(hosts: list[str]) -> list[str]:
     size = sum(len(host) + 1 for host in hosts)

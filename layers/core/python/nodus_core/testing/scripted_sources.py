@@ -1,6 +1,5 @@
 """Repositories without git and archives without a network: what each read finds is said by a test."""
 
-import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ class ScriptedRepositories:
         self.asked.append((remote, ref))
         if isinstance(found, Exception):
             raise found
-        yield Snapshot(found, io.BytesIO(found.encode()), entries=3, size=60)
+        yield Snapshot(io.BytesIO(found.encode()), 60, found, 3)
 
 
 @dataclass
@@ -43,4 +42,4 @@ class ScriptedDownloads:
         self.asked.append((url, sha256))
         if isinstance(found, Exception):
             raise found
-        yield Snapshot(hashlib.sha256(found).hexdigest(), io.BytesIO(found), None, len(found))
+        yield Snapshot(io.BytesIO(found), len(found))
