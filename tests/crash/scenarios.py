@@ -58,12 +58,7 @@ class Scenario:
         """Every crash point that the undisturbed run passes, each time it passes it."""
         points = CrashOnce()
         self.play(points)
-        seen: dict[str, int] = {}
-        found: list[tuple[str, int]] = []
-        for point in points.passed:
-            seen[point] = seen.get(point, 0) + 1
-            found.append((point, seen[point]))
-        return found
+        return points.passings()
 
 
 def linear(crash: CrashPoints | None) -> World:
