@@ -9,8 +9,8 @@ from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
-from infra.constructs.image_build import BUILDERS
+from infra.constructs.acknowledgements import acknowledge_wildcards
+from infra.constructs.build_project import build_project
 from infra.constructs.log_group import log_group
 from infra.names import Names
 from infra.settings import Settings
@@ -112,38 +112,21 @@ class EnvironmentBuilds(Construct):
         return [Stack.of(self).format_arn(service="ecr", resource="repository", resource_name=repository)]
 
     def _project(self, settings: Settings) -> codebuild.CfnProject:
-        kind, image, _ = BUILDERS[settings.architecture]
-        definition = codebuild.CfnProject
-        project = definition(
+        return build_project(
             self,
-            "Project",
             name=self.names.project,
             description="Builds projects' EnvironmentImages",
-            service_role=self.role.role_arn,
+            role=self.role,
             # Each build brings its own words; one that is started by hand says that it needs some.
-            source=definition.SourceProperty(
+            source=codebuild.CfnProject.SourceProperty(
                 type="NO_SOURCE",
                 build_spec='{"version": "0.2", "phases": {"build": {"commands": ["echo started without a buildspec; false"]}}}',
             ),
-            artifacts=definition.ArtifactsProperty(type="NO_ARTIFACTS"),
-            environment=definition.EnvironmentProperty(
-                type=kind, compute_type="BUILD_GENERAL1_SMALL", image=image, privileged_mode=True
-            ),
-            logs_config=definition.LogsConfigProperty(
-                cloud_watch_logs=definition.CloudWatchLogsConfigProperty(
-                    status="ENABLED", group_name=self.logs.log_group_name
-                )
-            ),
-            concurrent_build_limit=AT_ONCE,
-            timeout_in_minutes=MINUTES,
-            queued_timeout_in_minutes=MINUTES,
+            log=self.logs,
+            settings=settings,
+            minutes=MINUTES,
+            why_privileged="Docker builds need it. Each build has a machine of its own, which ends with it, and a "
+            "role that can add images to projects' repositories and nothing else.",
+            queued_minutes=MINUTES,
+            at_once=AT_ONCE,
         )
-        acknowledge(
-            project,
-            {
-                "AwsSolutions-CB3": "Docker builds need it. Each build has a machine of its own, which ends with it, and a "
-                "role that can add images to projects' repositories and nothing else.",
-                "AwsSolutions-CB4": "The project has no artifacts; images are encrypted by their repositories.",
-            },
-        )
-        return project

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from aws_cdk import ArnFormat, Stack
 from constructs import Construct
 
+from infra.constructs.build_project import BUILDERS
 from infra.constructs.environment_builds import BuildNames
 from infra.constructs.function import NodusFunction, Size
 from infra.constructs.http_api import HttpApi
-from infra.constructs.image_build import BUILDERS
 from infra.constructs.kick_schedules import KickSchedules
 from infra.constructs.layers import Layers
 from infra.constructs.line_machine import LineMachine

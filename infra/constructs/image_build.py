@@ -15,7 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from infra.constructs.acknowledgements import acknowledge, acknowledge_wildcards
+from infra.constructs.acknowledgements import acknowledge_wildcards
+from infra.constructs.build_project import BUILDERS, build_project
 from infra.constructs.log_group import log_group
 from infra.names import Names
 from infra.settings import Settings
@@ -25,10 +26,6 @@ FILE = "agent-tools/Dockerfile"
 TARGETS = {"agent-tools": "agent-tools", "runtime": "sandboxd-runtime"}
 """The Dockerfile's targets, and the repositories that they go to."""
 
-BUILDERS = {
-    "x86_64": ("LINUX_CONTAINER", "aws/codebuild/amazonlinux-x86_64-standard:5.0", "linux/amd64"),
-    "arm64": ("ARM_CONTAINER", "aws/codebuild/amazonlinux-aarch64-standard:3.0", "linux/arm64"),
-}
 # The Dockerfile's bases as AWS mirrors them: Docker Hub limits pulls by address, and CodeBuild shares its addresses.
 BASES = {
     "DEBIAN": "public.ecr.aws/docker/library/debian:bookworm-slim",
@@ -86,38 +83,21 @@ class ImageBuild(Construct):
         return role
 
     def _project(self, settings: Settings) -> codebuild.CfnProject:
-        kind, image, _ = BUILDERS[settings.architecture]
-        definition = codebuild.CfnProject
-        project = definition(
+        return build_project(
             self,
-            "Project",
             name=self.name,
             description="Builds the sandbox image and pushes it",
-            service_role=self.role.role_arn,
-            source=definition.SourceProperty(
+            role=self.role,
+            source=codebuild.CfnProject.SourceProperty(
                 type="S3",
                 location=f"{self.sources.s3_bucket_name}/{self.sources.s3_object_key}",
                 build_spec=json.dumps(build_spec(settings, self.repositories)),
             ),
-            artifacts=definition.ArtifactsProperty(type="NO_ARTIFACTS"),
-            environment=definition.EnvironmentProperty(
-                type=kind, compute_type="BUILD_GENERAL1_SMALL", image=image, privileged_mode=True
-            ),
-            logs_config=definition.LogsConfigProperty(
-                cloud_watch_logs=definition.CloudWatchLogsConfigProperty(
-                    status="ENABLED", group_name=self.logs.log_group_name
-                )
-            ),
-            timeout_in_minutes=60,
+            log=self.logs,
+            settings=settings,
+            minutes=60,
+            why_privileged="Docker builds need it; the project builds this repository's own sources only.",
         )
-        acknowledge(
-            project,
-            {
-                "AwsSolutions-CB3": "Docker builds need it; the project builds this repository's own sources only.",
-                "AwsSolutions-CB4": "The project has no artifacts; the image is encrypted by its repository.",
-            },
-        )
-        return project
 
 
 def build_spec(settings: Settings, repositories: Mapping[str, ecr.IRepository]) -> dict[str, object]:

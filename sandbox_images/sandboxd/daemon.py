@@ -14,32 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from egress_proxy.variables import PROXY_VARIABLES
 
-from sandboxd.archive.desk import ArchiveDesk
-from sandboxd.asks import AskDesk
 from sandboxd.bell import Bell
-from sandboxd.contents import Contents
 from sandboxd.desk import CommandDesk
+from sandboxd.desks import open_desks
 from sandboxd.dialer import DialedConnector, Dialer
 from sandboxd.execcore.host import ProcessHost
-from sandboxd.execcore.outputlog import OutputShelf
-from sandboxd.fileasks import FileAsks
-from sandboxd.files import FileDesk
 from sandboxd.guard import enforcer
 from sandboxd.journal import CommandJournal, JournalError
 from sandboxd.link import Link
 from sandboxd.link_http import Identity, LinkClosedError, LinkHttp
-from sandboxd.outputasks import OutputAsks
-from sandboxd.previewasks import MOST_AT_ONCE, PreviewAsks
 from sandboxd.settings import DEFAULT_STATE_DIR, VERSION, Settings
-from sandboxd.terminals.desk import TerminalDesk
-from sandboxd.transfer import Transfer
 from sandboxd.usage import Meter
 from sandboxd.warm import become
-
-ASK_TRIES, ASK_TRY_S = 3, 600.0
-"""Of the transfer of a content for which somebody waits: how often it is tried, and how long each time."""
 
 logger = logging.getLogger(__name__)
 
@@ -111,46 +98,22 @@ async def _serve(
     stopping: _Stop,
 ) -> int:
     identity = Identity(boot=secrets.token_hex(16), token=secrets.token_hex(32))
-    files, outputs = FileDesk(host), OutputShelf(journal.folder / "output")
-    terminals = TerminalDesk(host)
     connector, dialer = _connector(settings, stopping.ask)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
     ) as session:
-        desk = CommandDesk(
-            host,
-            files,
-            ArchiveDesk(host, Transfer(session), journal.folder),
-            terminals,
-            journal,
-            boot=identity.boot,
-            workspace=settings.workspace,
-            workspace_called=settings.workspace_called,
-            command_env=_command_env(settings, standing.guard),
-            outputs=outputs,
-        )
-        transfer = Transfer(session, ASK_TRIES, ASK_TRY_S)
-        previews = PreviewAsks(host, Contents(transfer, journal.folder, MOST_AT_ONCE))
-        asks = AskDesk(
-            {
-                **FileAsks(files, Contents(transfer, journal.folder)).handlers,
-                **OutputAsks(outputs).handlers,
-                **previews.handlers,
-            },
-            workspace=settings.workspace,
-            workspace_called=settings.workspace_called,
-        )
+        desks = open_desks(settings, standing.guard, host, journal, session, boot=identity.boot)
         settings = await _known(session, settings, identity, stopping)
         http = LinkHttp(session, settings.link_http, settings.sandbox_id, identity)
 
         def make_bell(ring: Callable[[], None]) -> Bell:
             return Bell(
-                session, settings.link_ws, settings.sandbox_id, identity, ring=ring, hear=terminals.hear
+                session, settings.link_ws, settings.sandbox_id, identity, ring=ring, hear=desks.terminals.hear
             )
 
         meter = Meter(settings.workspace)
-        link = Link(http, desk, asks, make_bell, on_closed=stopping.ask, usage=meter.due)
-        terminals.ring, terminals.say = link.ring, link.say
+        link = Link(http, desks.commands, desks.asks, make_bell, on_closed=stopping.ask, usage=meter.due)
+        desks.terminals.ring, desks.terminals.say = link.ring, link.say
         running: asyncio.Task[None] | None = None
         if not stopping.asked.done():
             running = asyncio.create_task(link.run(settings.enrol_code, _about(settings, standing)))
@@ -159,8 +122,10 @@ async def _serve(
         logger.info("stopping: %s", word)
         if running is not None:
             running.cancel()
-        await _stop_in_order(desk, host, link, within_s=0.0 if word in _WITHOUT_LINK else _TELL_WITHIN_S)
-        terminals.close()
+        await _stop_in_order(
+            desks.commands, host, link, within_s=0.0 if word in _WITHOUT_LINK else _TELL_WITHIN_S
+        )
+        desks.terminals.close()
     if dialer is not None:
         dialer.close()
     return EXIT_CODES.get(word, 0)
@@ -265,24 +230,6 @@ def _about(settings: Settings, standing: Standing) -> dict[str, Any]:
     missing = isolation.get("missing")
     isolation["missing"] = [*(missing if isinstance(missing, list) else []), *standing.missing]
     return {"version": VERSION, "isolation": isolation, "limits": dict(settings.limits)}
-
-
-def _command_env(settings: Settings, guard: str | None) -> dict[str, str]:
-    """Base environment; HOME becomes the commands' own where the daemon's belongs to somebody else.
-
-    Where something keeps commands to a policy that lets anything out, they are told of the proxy (NOD-459).
-    """
-    env = dict(settings.command_env)
-    if guard is not None and settings.egress is not None:
-        env |= PROXY_VARIABLES
-    owner = os.geteuid() if settings.user.uid is None else settings.user.uid
-    try:
-        mine = os.stat(env["HOME"]).st_uid == owner
-    except (KeyError, OSError):
-        mine = False
-    if "HOME" not in env or (settings.user.uid is not None and not mine):
-        env["HOME"] = settings.workspace
-    return env
 
 
 def _prepare_workspace(settings: Settings) -> None:

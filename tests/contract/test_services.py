@@ -13,7 +13,7 @@ from nodus_core.aws.executions import StepFunctionsExecutions
 from nodus_core.aws.secrets import SecretsManagerSecrets
 from nodus_core.aws.task_fleet import EcsTaskFleet
 from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
-from nodus_core.journal.ports import Event
+from nodus_core.journal.ports import Event, TaskRequest
 
 from tests.contract.emulator import REGION, Emulator
 
@@ -45,10 +45,10 @@ def test_a_sandbox_has_one_task_from_its_start_to_its_end(
     tasks: EcsSandboxTasks, client: Callable[[str], Any]
 ) -> None:
     variables = {"NODUS_SANDBOX_ID": "c-1-s1", "NODUS_ENROL_CODE": "one"}
-    task = tasks.run("c-1-s1", variables, cpu=512, memory=1024, tags={"nodus:sandbox": "c-1-s1"})
+    task = tasks.run(TaskRequest("c-1-s1", variables, cpu=512, memory=1024, tags={"nodus:sandbox": "c-1-s1"}))
 
-    assert tasks.run("c-1-s1", {**variables, "NODUS_ENROL_CODE": "two"}) == task
-    assert tasks.run("c-1-s2", variables) != task
+    assert tasks.run(TaskRequest("c-1-s1", {**variables, "NODUS_ENROL_CODE": "two"})) == task
+    assert tasks.run(TaskRequest("c-1-s2", variables)) != task
     assert tasks.state(task).phase in ("pending", "running")
     (described,) = client("ecs").describe_tasks(cluster="sandboxes", tasks=[task], include=["TAGS"])["tasks"]
     assert described["startedBy"] == "c-1-s1"
@@ -72,7 +72,7 @@ def test_a_task_of_a_foreign_image_has_a_definition_of_its_own(client: Callable[
     tasks, image = EcsSandboxTasks(ecs, place), f"public.ecr.aws/library/python@sha256:{'a' * 64}"
 
     def definition(sandbox: str) -> str:
-        task = tasks.run(sandbox, {"NODUS_SANDBOX_ID": sandbox}, image=image)
+        task = tasks.run(TaskRequest(sandbox, {"NODUS_SANDBOX_ID": sandbox}, image=image))
         (described,) = ecs.describe_tasks(cluster="sandboxes", tasks=[task])["tasks"]
         return described["taskDefinitionArn"]
 

@@ -12,7 +12,7 @@ from nodus_core.conversations.warm_tasks import WarmTasks, kind_of
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import LIVE_SHARDS, sandbox_key
 from nodus_core.journal.owning import live
-from nodus_core.journal.ports import Ids
+from nodus_core.journal.ports import Ids, TaskRequest
 from nodus_core.journal.store import Absent, Put, Store
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed
@@ -26,7 +26,14 @@ from nodus_core.testing.scripted_sandbox import ScriptedSandboxes, exited
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MACHINES, SANDBOXES = 3, 6
 DEFAULT = Machine()
-KIND = kind_of(told(DEFAULT, {}), DEFAULT.cpu, DEFAULT.memory, DEFAULT.pull)
+
+
+def asked(sandbox: str, code: str = "code") -> TaskRequest:
+    variables = {**told(DEFAULT, {}), "NODUS_SANDBOX_ID": sandbox, "NODUS_ENROL_CODE": code}
+    return TaskRequest(sandbox, variables, cpu=DEFAULT.cpu, memory=DEFAULT.memory)
+
+
+KIND = kind_of(asked("any"))
 
 
 class SharedIds:
@@ -57,11 +64,10 @@ def journal(store: Store) -> Journal:
 def take(journal: Journal, sandbox: str) -> str | None:
     """The task that a worker gets for a sandbox; None: another worker was there before."""
     cold = ScriptedSandboxes(lambda kind, request: exited())
-    variables = {**told(DEFAULT, {}), "NODUS_SANDBOX_ID": sandbox, "NODUS_ENROL_CODE": "code"}
     tasks = WarmTasks(cold, journal, FakeClock())
     cold.tags = {f"task/warm-{number}": {} for number in range(MACHINES)}
     try:
-        return tasks.run(sandbox, variables, cpu=DEFAULT.cpu, memory=DEFAULT.memory)
+        return tasks.run(asked(sandbox))
     except ConditionFailed:
         return None
 

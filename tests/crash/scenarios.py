@@ -13,7 +13,7 @@ from nodus_core.inference.errors import ModelUnavailable
 from nodus_core.inference.exchange import ModelRequest, Usage
 from nodus_core.journal.codec import from_row
 from nodus_core.journal.objects import versioned
-from nodus_core.journal.ports import CrashPoints
+from nodus_core.journal.ports import CrashPoints, TaskRequest
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.money import ZERO, Account
 from nodus_core.kernel.objects import Object, ObjectKey, Run
@@ -58,12 +58,7 @@ class Scenario:
         """Every crash point that the undisturbed run passes, each time it passes it."""
         points = CrashOnce()
         self.play(points)
-        seen: dict[str, int] = {}
-        found: list[tuple[str, int]] = []
-        for point in points.passed:
-            seen[point] = seen.get(point, 0) + 1
-            found.append((point, seen[point]))
-        return found
+        return points.passings()
 
 
 def linear(crash: CrashPoints | None) -> World:
@@ -116,9 +111,9 @@ def lost_start(crash: CrashPoints | None) -> World:
     world = World(plays([ANSWER]), crash=crash)
     started = world.sandboxes.run
 
-    def run(sandbox: str, variables: Mapping[str, str], **more: Any) -> str:
-        task = started(sandbox, variables, **more)
-        if sandbox == "conv-s1":
+    def run(request: TaskRequest) -> str:
+        task = started(request)
+        if request.sandbox == "conv-s1":
             world.sandboxes.daemons[task].alive = False
         return task
 

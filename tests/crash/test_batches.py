@@ -100,7 +100,7 @@ def read(kind: str, name: str, **spec: str) -> Manifest:
 def passings(play: Callable[[CrashPoints], object]) -> list[tuple[str, int]]:
     seen = CrashOnce()
     play(seen)
-    return [(point, seen.passed[: index + 1].count(point)) for index, point in enumerate(seen.passed)]
+    return seen.passings()
 
 
 PLACES = passings(lambda crash: Team().create(crash))

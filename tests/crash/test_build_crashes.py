@@ -154,7 +154,7 @@ def outcome(cloud: Cloud) -> dict[str, Any]:
 def points(steps: list[Step]) -> list[tuple[str, int]]:
     seen = CrashOnce()
     play(steps, seen)
-    return [(point, seen.passed[: index + 1].count(point)) for index, point in enumerate(seen.passed)]
+    return seen.passings()
 
 
 PLACES = [(name, *place) for name, steps in STEPS.items() for place in points(steps)]

@@ -113,7 +113,7 @@ def points() -> list[tuple[str, int]]:
     """Every passing of every crash point of an expiry."""
     seen = CrashOnce()
     sweep(later(ended_run()), seen)
-    return [(point, seen.passed[: index + 1].count(point)) for index, point in enumerate(seen.passed)]
+    return seen.passings()
 
 
 PLACES = points()

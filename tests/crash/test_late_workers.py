@@ -57,11 +57,10 @@ def _resumption() -> list[tuple[str, int]]:
     """The crash points that the worker passes which carries out what people have said."""
     points = CrashOnce()
     world = _parked(points)
-    begun = len(points.passed)
+    points.passed.clear()
     world.kicks.kick("conv")
     world.settle()
-    passed = points.passed[begun:]
-    return [(point, passed[: place + 1].count(point)) for place, point in enumerate(passed)]
+    return points.passings()
 
 
 def _parked(crash: CrashPoints) -> World:

@@ -35,7 +35,7 @@ def life(*, keep_alive: bool) -> int:
     """Commit points of a run that nobody disturbs."""
     points = CrashOnce()
     answering(points, keep_alive=keep_alive).settle()
-    return len([point for point in points.passed if not point.startswith("renew")])
+    return len(points.passings(without="renew"))
 
 
 @pytest.mark.req("FLD-12", "NOD-181", "NOD-182", "NOD-180", "INV-50")

@@ -56,21 +56,20 @@ class Life:
 
 
 @functools.cache
-def points() -> tuple[str, ...]:
+def passings() -> list[tuple[str, int]]:
     crash = CrashOnce()
     Life(crash).live()
-    return tuple(point for point in crash.passed if not point.startswith("renew"))
+    return crash.passings(without="renew")
 
 
 def test_the_life_passes_the_commits_of_a_lost_task() -> None:
-    commits = {point.partition(".")[0] for point in points()}
+    commits = {point.partition(".")[0] for point, _ in passings()}
     assert commits >= {"kick", "take", "sandbox-gone", "book-sandbox", "note-task"}
 
 
 @pytest.mark.req("FLD-10")
 def test_a_crash_at_any_point_leaves_no_task_and_no_sandbox() -> None:
-    for number, point in enumerate(points()):
-        passing = points()[: number + 1].count(point)
+    for point, passing in passings():
         life = Life(CrashOnce(point, passing))
         life.live()
         world = life.world

@@ -95,14 +95,14 @@ LIVES: dict[str, Callable[[CrashPoints], Lived]] = {"machine": machine, "run": r
 
 
 @functools.cache
-def points(life: str) -> tuple[str, ...]:
+def passings(life: str) -> list[tuple[str, int]]:
     crash = CrashOnce()
     LIVES[life](crash)
-    return tuple(point for point in crash.passed if not point.startswith("renew"))
+    return crash.passings(without="renew")
 
 
 def test_the_lives_pass_every_commit_of_saved_folders() -> None:
-    commits = {point.partition(".")[0] for life in LIVES for point in points(life)}
+    commits = {point.partition(".")[0] for life in LIVES for point, _ in passings(life)}
     assert commits >= {"begin-save", "complete-save", "drop-saves", "place-restore", "restored"}
 
 
@@ -111,8 +111,7 @@ def test_the_lives_pass_every_commit_of_saved_folders() -> None:
 def test_a_crash_at_any_point_changes_nothing(life: str) -> None:
     undisturbed = LIVES[life](CrashOnce())
     assert undisturbed.left == 0
-    for number, point in enumerate(points(life)):
-        passing = points(life)[: number + 1].count(point)
+    for point, passing in passings(life):
         crashed = LIVES[life](CrashOnce(point, passing))
         assert crashed.crashes == 1, point
         assert crashed == Lived(

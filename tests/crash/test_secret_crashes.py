@@ -63,7 +63,7 @@ def points(steps: list[Step]) -> list[tuple[str, int]]:
     """Every passing of every crash point."""
     seen = CrashOnce()
     play(World(lambda request, number: AssertionError()), steps, seen)
-    return [(point, seen.passed[: index + 1].count(point)) for index, point in enumerate(seen.passed)]
+    return seen.passings()
 
 
 PLACES = [(name, *place) for name, steps in STEPS.items() for place in points(steps)]

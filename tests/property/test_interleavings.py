@@ -55,13 +55,7 @@ def passings(scenario: Scenario) -> list[tuple[str, int]]:
     """Every commit of a run that is left alone, as the crash point in front of it."""
     points = CrashOnce()
     _play(Turmoil(scenario), points)
-    seen: Counter[str] = Counter()
-    found: list[tuple[str, int]] = []
-    for point in points.passed:
-        seen[point] += 1
-        if point.endswith(".before"):
-            found.append((point, seen[point]))
-    return found
+    return [(point, passing) for point, passing in points.passings() if point.endswith(".before")]
 
 
 def _play(world: Turmoil, points: CrashOnce) -> None:

@@ -105,15 +105,14 @@ def test_a_deletion_that_is_marked_while_the_line_closes_is_not_missed(rest: Res
 def test_a_worker_that_dies_while_it_removes_a_run_is_followed_by_another() -> None:
     points = CrashOnce()
     deleted_run(points).world.settle()
-    ours = [point for point in points.passed if point.startswith(("purge", "remove-object"))]
+    ours = [place for place in points.passings() if place[0].startswith(("purge", "remove-object"))]
     assert len(ours) >= 4
-    for point in dict.fromkeys(ours):
-        for passing in range(1, ours.count(point) + 1):
-            rest = deleted_run(CrashOnce(point, passing))
-            rest.world.settle()
-            assert rest.world.crashes == 1, point
-            assert rest.get("agentruns/r").code == 404
-            assert [key for key in rest.store.rows() if "run-" in key.pk] == []
+    for point, passing in ours:
+        rest = deleted_run(CrashOnce(point, passing))
+        rest.world.settle()
+        assert rest.world.crashes == 1, point
+        assert rest.get("agentruns/r").code == 404
+        assert [key for key in rest.store.rows() if "run-" in key.pk] == []
 
 
 def deleted_run(crash: CrashOnce) -> Rest:
@@ -142,12 +141,12 @@ def test_deleting_a_finished_run_removes_all_of_it_and_frees_its_name(rest: Rest
     assert (again.code, again.json["metadata"]["uid"] != uid) == (201, True)
 
 
-def passed_points(rest: Rest) -> list[str]:
-    """The crash points of removing the finished run `r`, from a world that is thrown away."""
+def passings(rest: Rest) -> list[tuple[str, int]]:
+    """What is passed of crash points by removing the finished run `r`, from a world that is thrown away."""
     points = CrashOnce()
     obj = rest.gate.service.reading.shelf.journal.objects_of("acme", "web", "AgentRun")[0][0]
     purge(Journal(rest.store, rest.world.ids, points), rest.world.payloads, rest.world.clock, obj)
-    return points.passed
+    return points.passings()
 
 
 def finished_run() -> tuple[Rest, str]:
@@ -159,12 +158,12 @@ def finished_run() -> tuple[Rest, str]:
 
 
 def test_a_removal_that_dies_anywhere_is_taken_up_again() -> None:
-    points = passed_points(finished_run()[0])
-    assert points[-1] == "remove-object.after"
-    assert len(points) > 6
-    for number, point in enumerate(points):
+    places = passings(finished_run()[0])
+    assert places[-1][0] == "remove-object.after"
+    assert len(places) > 6
+    for point, passing in places:
         rest, uid = finished_run()
-        crash = CrashOnce(point, passing=points[: number + 1].count(point))
+        crash = CrashOnce(point, passing)
         obj = rest.gate.service.reading.shelf.journal.objects_of("acme", "web", "AgentRun")[0][0]
         with pytest.raises(Crash):
             purge(Journal(rest.store, rest.world.ids, crash), rest.world.payloads, rest.world.clock, obj)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from nodus_core.billing.compute import BOOTING, SHORT
 from nodus_core.conversations.launching import GPU_START_LIMIT_S, START_LIMIT_S
-from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.ports import TaskReport, TaskRequest
 from nodus_core.sandboxes.gpus import Gpus
 from nodus_core.testing.scripted_sandbox import RUNNING
 
@@ -36,8 +36,8 @@ def slow(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> Rest:
     sandboxes = rest.world.sandboxes
     started = sandboxes.run
 
-    def run(*asked: Any, **more: Any) -> str:
-        task = started(*asked, **more)
+    def run(request: TaskRequest) -> str:
+        task = started(request)
         sandboxes.daemons[task].deaf = True
         return task
 

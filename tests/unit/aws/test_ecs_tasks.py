@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.stub import ANY
 from nodus_core.aws.tasks import EcsSandboxTasks, TaskPlace
-from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.ports import TaskReport, TaskRequest
 from nodus_core.kernel.errors import RetryableError, TerminalError
 
 PLACE = TaskPlace("sandboxes", "nodus-sandbox:1", ("subnet-1", "subnet-2"), ("sg-1",))
@@ -48,7 +48,8 @@ def _asked_to_run(**more: Any) -> dict[str, Any]:
 
 
 def _run(tasks: EcsSandboxTasks, **more: Any) -> str:
-    return tasks.run(SANDBOX, {"NODUS_SANDBOX_ID": SANDBOX}, tags={"nodus:sandbox": SANDBOX}, **more)
+    tags = {"nodus:sandbox": SANDBOX}
+    return tasks.run(TaskRequest(SANDBOX, {"NODUS_SANDBOX_ID": SANDBOX}, tags=tags, **more))
 
 
 def test_place_comes_from_the_environment() -> None:

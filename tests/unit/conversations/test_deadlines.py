@@ -8,6 +8,7 @@ import pytest
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.conversations.deadline import expire
 from nodus_core.inference.errors import ModelUnavailable
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.kernel.errors import ConditionFailed, Refusal
 from nodus_core.kernel.states import InputState, TaskState
 from nodus_core.kernel.times import moment
@@ -152,8 +153,8 @@ def test_while_its_sandbox_does_not_come_up() -> None:
     world = World(plays([]))
     started = world.sandboxes.run
 
-    def run(sandbox: str, variables: Any, **more: Any) -> str:
-        task = started(sandbox, variables, **more)
+    def run(request: TaskRequest) -> str:
+        task = started(request)
         world.sandboxes.daemons[task].alive = False
         return task
 

@@ -10,6 +10,7 @@ from nodus_core.inference.errors import ModelNotOffered
 from nodus_core.inference.exchange import ModelRequest, ToolResults
 from nodus_core.journal.fence import Fence
 from nodus_core.journal.keys import DUE_SHARDS, conversation_key, sandbox_key
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.journal.store import Present, Transaction, Update
 from nodus_core.kernel.errors import ConditionFailed
 from nodus_core.kernel.states import SandboxState, TaskState
@@ -91,7 +92,7 @@ def test_a_line_that_got_stuck_before_its_sandbox_came_up_is_shown_as_stuck_and_
     world.admit()
     run, deaths = world.sandboxes.run, 0
 
-    def dies(*arguments: Any, **more: Any) -> str:
+    def dies(request: TaskRequest) -> str:
         raise Crash("whatever it was")
 
     world.sandboxes.run = dies  # type: ignore[method-assign]

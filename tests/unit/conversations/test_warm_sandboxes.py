@@ -14,6 +14,7 @@ from nodus_core.conversations.warm_pool import OLDEST, Kept, WarmPool
 from nodus_core.conversations.warm_tasks import WarmTasks
 from nodus_core.journal.journal import Journal
 from nodus_core.journal.keys import bound_key, sandbox_key
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.journal.store import Put, Transaction
 from nodus_core.journal.writer import stored
 from nodus_core.kernel.errors import ConditionFailed, Refusal, RetryableError
@@ -148,8 +149,12 @@ def requested(world: World, name: str = SANDBOX, code: str = "code") -> None:
 def take(world: World, machine: Machine | None = None, name: str = SANDBOX, code: str = "code") -> str:
     """What the worker that has issued `code` gets for the sandbox."""
     tasks, wanted = WarmTasks(world.sandboxes, world.journal, world.clock), machine or Machine()
-    variables = {**told(wanted, {}), "NODUS_SANDBOX_ID": name, "NODUS_ENROL_CODE": code}
-    return tasks.run(name, variables, cpu=wanted.cpu, memory=wanted.memory, image=wanted.pull)
+    return tasks.run(asked(wanted, name, code))
+
+
+def asked(machine: Machine, name: str, code: str = "code") -> TaskRequest:
+    variables = {**told(machine, {}), "NODUS_SANDBOX_ID": name, "NODUS_ENROL_CODE": code}
+    return TaskRequest(name, variables, cpu=machine.cpu, memory=machine.memory, image=machine.pull)
 
 
 # --- two want the same, and late workers ---
@@ -169,11 +174,11 @@ def test_two_sandboxes_never_get_the_same_machine() -> None:
 class Behind(WarmTasks):
     """A worker that saw the pool before somebody else took the first machine."""
 
-    def run(self, *arguments: Any, **named: Any) -> str:
+    def run(self, request: TaskRequest) -> str:
         seen = self.journal.warm_machines()
         self.journal.warm_machines = lambda: seen  # type: ignore[method-assign]
         self.meanwhile()
-        return super().run(*arguments, **named)
+        return super().run(request)
 
     def meanwhile(self) -> None: ...
 
@@ -185,8 +190,7 @@ def test_of_two_workers_that_want_the_same_machine_one_gets_the_next() -> None:
     late = Behind(world.sandboxes, Journal(world.store, world.ids), world.clock)
     first: list[str] = []
     object.__setattr__(late, "meanwhile", lambda: first.append(take(world, name="conv-s1")))
-    variables = {**told(Machine(), {}), "NODUS_SANDBOX_ID": "conv-s2", "NODUS_ENROL_CODE": "code"}
-    second = late.run("conv-s2", variables, cpu=Machine().cpu, memory=Machine().memory)
+    second = late.run(asked(Machine(), "conv-s2"))
     assert first != [second]
     assert machines(world) == []
     assert (sandbox_of(world, "conv-s1").task, sandbox_of(world, "conv-s2").task) == (first[0], second)
@@ -333,7 +337,7 @@ def test_without_room_the_next_look_tries_no_sooner_than_a_minute_later() -> Non
     world, run = world_with(0), None
     world.warm, run = 1, world.sandboxes.run
 
-    def refuses(*_: Any, **__: Any) -> str:
+    def refuses(request: TaskRequest) -> str:
         raise RetryableError("RESOURCE:CPU")
 
     world.sandboxes.run = refuses  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ import pytest
 from nodus_core.conversations.context import Context, ModelChoice
 from nodus_core.inference.errors import ModelRefusedRequest, ModelUnavailable
 from nodus_core.inference.exchange import ToolResults, Usage
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.kernel.errors import RetryableError
 from nodus_core.kernel.states import SandboxState, TaskState
 from nodus_core.kernel.times import stamp
@@ -248,9 +249,9 @@ def test_a_sandbox_that_does_not_start_is_tried_again() -> None:
     world = World(plays([says("hi")]))
     started = world.sandboxes.run
 
-    def once(sandbox: str, variables: Any, **more: Any) -> str:
-        task = started(sandbox, variables, **more)
-        if sandbox == "conv-s1":
+    def once(request: TaskRequest) -> str:
+        task = started(request)
+        if request.sandbox == "conv-s1":
             world.sandboxes.daemons[task].alive = False
         return task
 

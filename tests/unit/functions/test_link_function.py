@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from nodus_core.conversations.worker import Worker
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.kernel.errors import StoreUnavailable
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.sandboxes import Command
@@ -53,11 +54,11 @@ def daemon(deployed: Deployed) -> Daemon:
     codes: list[str] = []
     started = world.sandboxes.run
 
-    def run(sandbox: str, variables: dict[str, str], **more: Any) -> str:
-        codes.append(variables["NODUS_ENROL_CODE"])
-        return started(sandbox, variables, **more)
+    def run(request: TaskRequest) -> str:
+        codes.append(request.variables["NODUS_ENROL_CODE"])
+        return started(request)
 
-    world.sandboxes.run = run  # type: ignore[method-assign,assignment]
+    world.sandboxes.run = run  # type: ignore[method-assign]
     world.sandboxes._turn = lambda daemon: None  # type: ignore[method-assign] - the test speaks for it
     Worker(world.ports).advance("conv", 1, lambda: 900.0)
     return Daemon(deployed, codes[0])

@@ -1,14 +1,13 @@
 """Tasks and sandboxes are held against each other: no task without a sandbox stays, no sandbox without a task rests."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pytest
 from nodus_core.conversations.task_sweep import Reconciled, TaskSweep
 from nodus_core.conversations.worker import Worker
 from nodus_core.journal.keys import LIVE_SHARDS, sandbox_key
-from nodus_core.journal.ports import FoundTask
+from nodus_core.journal.ports import FoundTask, TaskRequest
 from nodus_core.journal.store import Present, Transaction, Update
 from nodus_core.kernel.errors import RetryableError, TerminalError
 from nodus_core.kernel.sandboxes import Sandbox
@@ -253,9 +252,9 @@ def test_a_sandbox_is_among_the_living_from_before_its_task_until_it_is_gone() -
     seen: list[list[str]] = []
     run = world.sandboxes.run
 
-    def runs(sandbox: str, variables: Mapping[str, str], **more: Any) -> str:
+    def runs(request: TaskRequest) -> str:
         seen.append(live(world))
-        return run(sandbox, variables, **more)
+        return run(request)
 
     world.sandboxes.run = runs  # type: ignore[method-assign]
     world.admit()

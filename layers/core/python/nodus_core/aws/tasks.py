@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from nodus_core.aws.failures import code_of, translated
 from nodus_core.aws.task_definitions import TaskDefinitions
 from nodus_core.aws.task_fleet import EcsTaskFleet
-from nodus_core.journal.ports import TaskReport
+from nodus_core.journal.ports import TaskReport, TaskRequest
 from nodus_core.kernel.errors import RetryableError, TerminalError
 
 CONTAINER = "sandbox"
@@ -60,28 +60,19 @@ class EcsSandboxTasks:
             client, place.task_definition, place.container, place.runtime_image
         )
 
-    def run(
-        self,
-        sandbox: str,
-        variables: Mapping[str, str],
-        *,
-        cpu: int | None = None,
-        memory: int | None = None,
-        tags: Mapping[str, str] | None = None,
-        image: str | None = None,
-        gpus: int = 0,
-    ) -> str:
+    def run(self, request: TaskRequest) -> str:
+        sandbox = request.sandbox
         with translated(f"starting the task of sandbox {sandbox}"):
             known = self._running(sandbox)
             if known is not None:
                 return known
-            request = {
-                **self._request(sandbox, variables, cpu, memory, tags or {}),
-                **(self._with_gpus(sandbox) if gpus else self._on_fargate()),
-                "taskDefinition": self._definitions.of_image(image, gpus),
+            arguments = {
+                **self._arguments(request),
+                **(self._with_gpus(sandbox) if request.gpus else self._on_fargate()),
+                "taskDefinition": self._definitions.of_image(request.image, request.gpus),
             }
             try:
-                answer = self._client.run_task(**request)
+                answer = self._client.run_task(**arguments)
             except ClientError as error:
                 return _already_started(error)
         return _started(answer, sandbox)
@@ -107,29 +98,22 @@ class EcsSandboxTasks:
         with translated(f"tagging task {task}"):
             self._client.tag_resource(resourceArn=task, tags=pairs)
 
-    def _request(
-        self,
-        sandbox: str,
-        variables: Mapping[str, str],
-        cpu: int | None,
-        memory: int | None,
-        tags: Mapping[str, str],
-    ) -> dict[str, Any]:
-        environment = [{"name": name, "value": value} for name, value in variables.items()]
+    def _arguments(self, request: TaskRequest) -> dict[str, Any]:
+        environment = [{"name": name, "value": value} for name, value in request.variables.items()]
         container: dict[str, Any] = {"name": self._place.container, "environment": environment}
         overrides: dict[str, Any] = {"containerOverrides": [container]}
-        if cpu is not None:
-            overrides["cpu"] = str(cpu)
-        if memory is not None:
-            overrides["memory"] = str(memory)
+        if request.cpu is not None:
+            overrides["cpu"] = str(request.cpu)
+        if request.memory is not None:
+            overrides["memory"] = str(request.memory)
         return {
             "cluster": self._place.cluster,
             "count": 1,
-            "startedBy": sandbox,
+            "startedBy": request.sandbox,
             # ListTasks lags behind and knows no stopped task; this token makes ECS itself refuse a second one.
-            "clientToken": hashlib.sha256(sandbox.encode()).hexdigest()[:36],
+            "clientToken": hashlib.sha256(request.sandbox.encode()).hexdigest()[:36],
             "overrides": overrides,
-            "tags": [{"key": key, "value": value} for key, value in tags.items()],
+            "tags": [{"key": key, "value": value} for key, value in request.tags.items()],
         }
 
     def _on_fargate(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.ports import Directive
 from nodus_core.conversations.resting import rest_until_due, wait_until
 from nodus_core.conversations.session import Session
+from nodus_core.journal.ports import TaskRequest
 from nodus_core.kernel import ids
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, RetryableError, TerminalError
 from nodus_core.kernel.sandboxes import Sandbox
@@ -108,20 +109,16 @@ def _launch(session: Session, sandbox: Sandbox) -> None:
     code = secrets.token_urlsafe(24)
     now = session.ports.clock.now()
     session.ports.journal.sandboxes.issue_code(session.fence, sandbox.id, ids.digest(code), now)
-    task = session.ports.tasks.run(
+    request = TaskRequest(
         sandbox.id,
-        {
-            **told(machine, session.ports.link),
-            SANDBOX_ID: sandbox.id,
-            ENROL_CODE: code,
-        },
+        {**told(machine, session.ports.link), SANDBOX_ID: sandbox.id, ENROL_CODE: code},
         cpu=machine.cpu,
         memory=machine.memory,
         tags={"nodus:run": session.conversation.id, "nodus:egress": machine.egress},
         image=machine.pull,
         gpus=machine.gpus,
     )
-    session.ports.journal.sandboxes.note_task(sandbox.id, task)
+    session.ports.journal.sandboxes.note_task(sandbox.id, session.ports.tasks.run(request))
 
 
 def _await(session: Session, sandbox_id: str) -> Sandbox | Directive | None:

@@ -15,7 +15,7 @@ from nodus_core.conversations.machine import Machine
 from nodus_core.conversations.sandbox_ends import BELIEVED_MISSING_S
 from nodus_core.conversations.warm_tasks import WARM, kind_of
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.ports import Clock, Ids, SandboxTasks, TaskFleet, TaskReport
+from nodus_core.journal.ports import Clock, Ids, SandboxTasks, TaskFleet, TaskReport, TaskRequest
 from nodus_core.kernel.errors import ConditionFailed, NodusError
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.warm import WarmMachine
@@ -64,7 +64,7 @@ class WarmPool:
         if not there and not self.size:
             return Kept()
         machine = self.made_of() if self.size else None
-        kind = kind_of(told(machine, self.link), machine.cpu, machine.memory, machine.pull) if machine else ""
+        kind = kind_of(self._request(machine)) if machine else ""
         states = self._states(there)
         faults = [(each, self._fault(each, kind, states)) for each in there]
         sound = [each for each, fault in faults if fault is None]
@@ -122,16 +122,20 @@ class WarmPool:
         name, code = self.ids.fresh("warm"), secrets.token_urlsafe(24)
         self.journal.warm.place(WarmMachine(name, kind, digest(code), self.clock.now()))
         try:
-            task = self.tasks.run(
-                name,
-                {**told(machine, self.link), SANDBOX_ID: name, ENROL_CODE: code, WARM: "1"},
-                cpu=machine.cpu,
-                memory=machine.memory,
-                tags={"nodus:warm": name, "nodus:egress": machine.egress},
-                image=machine.pull,
-            )
+            task = self.tasks.run(self._request(machine, name, code))
         except NodusError as error:
             log.warning("machine %s of the pool was not started: %s", name, error)
             return False
         self.journal.warm.note_task(name, task)
         return True
+
+    def _request(self, machine: Machine, name: str = "", code: str = "") -> TaskRequest:
+        """For one machine of the pool; without its name and code it is still of the same kind."""
+        return TaskRequest(
+            name,
+            {**told(machine, self.link), SANDBOX_ID: name, ENROL_CODE: code, WARM: "1"},
+            cpu=machine.cpu,
+            memory=machine.memory,
+            tags={"nodus:warm": name, "nodus:egress": machine.egress},
+            image=machine.pull,
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nodus_core.conversations.launching import ENROL_CODE, SANDBOX_ID
 from nodus_core.journal.journal import Journal
-from nodus_core.journal.ports import Clock, SandboxTasks, TaskReport
+from nodus_core.journal.ports import Clock, SandboxTasks, TaskReport, TaskRequest
 from nodus_core.kernel.errors import ConditionFailed, CorruptRow, NodusError
 from nodus_core.kernel.ids import digest
 from nodus_core.kernel.states import SandboxState
@@ -21,10 +21,10 @@ _WHOSE = (SANDBOX_ID, ENROL_CODE, WARM)
 log = logging.getLogger(__name__)
 
 
-def kind_of(variables: Mapping[str, str], cpu: int | None, memory: int | None, image: str | None) -> str:
-    """The same for two tasks that differ in nothing but whose they are."""
-    told = {name: value for name, value in variables.items() if name not in _WHOSE}
-    return digest(json.dumps([told, cpu, memory, image], sort_keys=True))
+def kind_of(request: TaskRequest) -> str:
+    """The same for two tasks without GPUs that differ in nothing but whose they are."""
+    told = {name: value for name, value in request.variables.items() if name not in _WHOSE}
+    return digest(json.dumps([told, request.cpu, request.memory, request.image], sort_keys=True))
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,15 @@ class WarmTasks:
     journal: Journal
     clock: Clock
 
-    def run(
-        self,
-        sandbox: str,
-        variables: Mapping[str, str],
-        *,
-        cpu: int | None = None,
-        memory: int | None = None,
-        tags: Mapping[str, str] | None = None,
-        image: str | None = None,
-        gpus: int = 0,
-    ) -> str:
+    def run(self, request: TaskRequest) -> str:
         """As of the port; none with GPUs waits. Raises `ConditionFailed` where the sandbox has changed: look again and decide anew."""
-        kind, issued = kind_of(variables, cpu, memory, image), digest(variables[ENROL_CODE])
-        task = None if gpus else self._take(sandbox, kind, issued)
+        task = None if request.gpus else self._take(request)
         if task is None:
-            return self.tasks.run(
-                sandbox, variables, cpu=cpu, memory=memory, tags=tags, image=image, gpus=gpus
-            )
+            return self.tasks.run(request)
         try:
-            self.tasks.tag(task, tags or {})
+            self.tasks.tag(task, request.tags)
         except NodusError as error:
-            log.warning("sandbox %s: its task %s has no tags: %s", sandbox, task, error)
+            log.warning("sandbox %s: its task %s has no tags: %s", request.sandbox, task, error)
         return task
 
     def find(self, sandbox: str) -> str | None:
@@ -71,8 +58,9 @@ class WarmTasks:
     def tag(self, task: str, tags: Mapping[str, str]) -> None:
         self.tasks.tag(task, tags)
 
-    def _take(self, sandbox: str, kind: str, issued: str) -> str | None:
+    def _take(self, request: TaskRequest) -> str | None:
         """The task of a machine that has become the sandbox's; None: none is free."""
+        sandbox, kind, issued = request.sandbox, kind_of(request), digest(request.variables[ENROL_CODE])
         for machine in self._waiting():
             if machine.kind != kind or not machine.is_up:
                 continue

@@ -67,28 +67,38 @@ class TaskReport:
     """When its time began to cost, as far as is known; of one that stopped before, when it stopped."""
 
 
+@dataclass(frozen=True)
+class TaskRequest:
+    """The task that a sandbox is to have, or a warm machine under its own id."""
+
+    sandbox: str
+    variables: Mapping[str, str] = field(repr=False)
+    """The daemon's environment, with the code that it enrols with."""
+
+    cpu: int | None = None
+    """In units of 1/1024 processor; None: as the task definition says."""
+
+    memory: int | None = None
+    """In MiB; None: as the task definition says."""
+
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    image: str | None = None
+    """What it is made of, by its digest; None: what the task definition names."""
+
+    gpus: int = 0
+    """With some it is run on a machine that has them."""
+
+
 class SandboxTasks(Protocol):
     """The tasks that hold sandboxes (docs/protocols.md §3)."""
 
-    def run(
-        self,
-        sandbox: str,
-        variables: Mapping[str, str],
-        *,
-        cpu: int | None = None,
-        memory: int | None = None,
-        tags: Mapping[str, str] | None = None,
-        image: str | None = None,
-        gpus: int = 0,
-    ) -> str:
+    def run(self, request: TaskRequest) -> str:
         """Starts the sandbox's task, unless it has one, and returns its ARN.
 
         A task that stopped before its ARN was noted is still the sandbox's one task where the provider remembers
         it (ECS does for a day); where it does not, another one is started, whose code replaces the first one's.
 
-        `variables` is the daemon's environment; `cpu` in units of 1/1024 processor and `memory` in MiB
-        override those of the task definition. `image` is the one that it is made of, by its digest; None: what the
-        task definition names; with `gpus` it is run on a machine that has some. Raises `RetryableError` when there is no capacity now.
+        Raises `RetryableError` when there is no capacity now.
         """
         ...
 

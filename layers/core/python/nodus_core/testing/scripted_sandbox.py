@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodus_core.journal.ports import FoundTask, TaskReport
+from nodus_core.journal.ports import FoundTask, TaskReport, TaskRequest
 from nodus_core.journal.sandboxes import Greeting
 from nodus_core.kernel.errors import Refusal
 from nodus_core.kernel.ids import digest
@@ -67,25 +67,16 @@ class ScriptedSandboxes:
 
     # --- SandboxTasks ---
 
-    def run(
-        self,
-        sandbox: str,
-        variables: Mapping[str, str],
-        *,
-        cpu: int | None = None,
-        memory: int | None = None,
-        tags: Mapping[str, str] | None = None,
-        image: str | None = None,
-        gpus: int = 0,
-    ) -> str:
+    def run(self, request: TaskRequest) -> str:
+        sandbox, variables = request.sandbox, request.variables
         arn = f"task/{sandbox}"
-        self.images[sandbox] = image
-        self.gpus[sandbox] = gpus
+        self.images[sandbox] = request.image
+        self.gpus[sandbox] = request.gpus
         if arn not in self.daemons:
             token, boot = f"token-{sandbox}", f"boot-{sandbox}"
             warm = sandbox if variables.get("NODUS_WARM") else None
             self.daemons[arn] = Daemon(sandbox, variables["NODUS_ENROL_CODE"], token, boot, warm=warm)
-            self.tags[arn] = dict(tags or {})
+            self.tags[arn] = dict(request.tags)
         return arn
 
     def find(self, sandbox: str) -> str | None:
