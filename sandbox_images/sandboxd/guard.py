@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sandboxd.execcore.host import ProcessHost
 from sandboxd.execcore.spec import ExecSpec, Outcome, SpawnError
 from sandboxd.seccomp.install import install, install_asking
 from sandboxd.seccomp.rules import build, command_rules
-from sandboxd.seccomp.streams import StreamGiver
+from sandboxd.seccomp.streams import StreamGiver, loopback_stream
 from sandboxd.seccomp.syscalls import this_processor
 from sandboxd.wayout import WayOut
 
@@ -89,7 +90,8 @@ async def _streams(
     """Lays the filter on all commands that leaves them loopback, with the proxy there; returns what is wrong."""
     try:
         program = _program(streams=True)
-        enforced.means.append(StreamGiver(host.confine(lambda: install_asking(program))))
+        make = partial(loopback_stream, host.user.uid, host.user.gid)
+        enforced.means.append(StreamGiver(host.confine(lambda: install_asking(program)), make))
         if policy is not None:
             enforced.means.append(WayOut(policy, port))
     except OSError as error:

@@ -12,6 +12,8 @@ from egress_proxy.policy import Policy
 from egress_proxy.proxy import Proxy
 from egress_proxy.variables import PORT
 
+from sandboxd.seccomp.streams import LOOPBACK_DEVICE
+
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 256
@@ -34,6 +36,7 @@ class WayOut:
             OSError: somebody has the port.
         """
         self._listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
         self._loop = asyncio.new_event_loop()
         self._proxy = Proxy(policy, Journal(sys.stdout))
         self._ended = asyncio.Event()

@@ -1,6 +1,7 @@
 """Puts a filter on a thread."""
 
 import ctypes
+import errno
 import os
 
 from . import bpf
@@ -10,6 +11,8 @@ _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 _SET_MODE_FILTER = 1
 _NEW_LISTENER = 1 << 3
+_WAIT_KILLABLE = 1 << 5
+"""Who asks is not disturbed by signals once the question is read (Linux 5.19): the call would be made twice."""
 
 
 class _Program(ctypes.Structure):
@@ -47,10 +50,13 @@ def install_asking(program: bytes) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     argument, _instructions = _argument(program)
     number = processor.numbers["seccomp"]
-    listener = libc.syscall(number, _SET_MODE_FILTER, _NEW_LISTENER, ctypes.byref(argument))
-    if listener < 0:
-        raise _refused()
-    return int(listener)
+    for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
+        listener = libc.syscall(number, _SET_MODE_FILTER, flags, ctypes.byref(argument))
+        if listener >= 0:
+            return int(listener)
+        if ctypes.get_errno() != errno.EINVAL:
+            break
+    raise _refused()
 
 
 def _argument(program: bytes) -> "tuple[_Program, ctypes.Array[ctypes.c_char]]":

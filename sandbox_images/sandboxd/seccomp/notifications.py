@@ -1,5 +1,6 @@
 """System calls that a filter asks about: they wait until they are answered (seccomp_unotify(2), Linux 5.9)."""
 
+import errno
 import fcntl
 import os
 import struct
@@ -13,6 +14,8 @@ _HEAD = struct.Struct("<QII")
 _RESPONSE = struct.Struct("<QqiI")
 _DESCRIPTOR = struct.Struct("<QIIII")
 _WRITES, _READS = 1, 2
+_AND_ANSWER = 1 << 1
+"""Of a descriptor that is added: it is the answer, in the same step (Linux 5.14)."""
 
 
 def _request(number: int, direction: int, size: int) -> int:
@@ -47,12 +50,23 @@ def receive(listener: int) -> Question:
 def give(listener: int, question: Question, descriptor: int, *, close_on_exec: bool) -> None:
     """Answers with a copy of a descriptor.
 
+    On an older kernel it takes two steps, and who gets a signal between them keeps a copy that it does not know of.
+
     Raises:
         OSError: who asked has gone (ENOENT), or can hold no further one (EMFILE); then nothing is answered.
     """
     flags = os.O_CLOEXEC if close_on_exec else 0
-    order = bytearray(_DESCRIPTOR.pack(question.id, 0, descriptor, 0, flags))
-    _answer(listener, question, fcntl.ioctl(listener, _ADD_DESCRIPTOR, order), 0)
+    try:
+        _add(listener, _DESCRIPTOR.pack(question.id, _AND_ANSWER, descriptor, 0, flags))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        copy = _add(listener, _DESCRIPTOR.pack(question.id, 0, descriptor, 0, flags))
+        _answer(listener, question, copy, 0)
+
+
+def _add(listener: int, order: bytes) -> int:
+    return fcntl.ioctl(listener, _ADD_DESCRIPTOR, bytearray(order))
 
 
 def refuse(listener: int, question: Question, errno: int) -> None:

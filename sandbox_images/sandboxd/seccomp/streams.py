@@ -24,8 +24,10 @@ _ATTEMPTS = 2
 MakeStream = Callable[[], socket.socket]
 
 
-def loopback_stream() -> socket.socket:
+def loopback_stream(uid: int | None = None, gid: int | None = None) -> socket.socket:
     """A TCP socket that sends and receives by loopback alone, whatever it is bound and connected to.
+
+    It is that user's, who else would have a socket of the daemon's: it could share the ports of what root listens at.
 
     Raises:
         OSError: there are too many descriptors, or the kernel is older than Linux 5.7.
@@ -34,6 +36,8 @@ def loopback_stream() -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_SYNCNT, _ATTEMPTS)
+        if uid is not None and gid is not None:
+            os.fchown(made.fileno(), uid, gid)
     except BaseException:
         made.close()
         raise
@@ -84,3 +88,6 @@ class StreamGiver:
                 give(self._listener, question, made.fileno(), close_on_exec=bool(kind & socket.SOCK_CLOEXEC))
         except OSError as error:
             refuse(self._listener, question, error.errno or errno.ENOBUFS)
+        except Exception:  # unanswered, and with no thread to answer it, who asks would wait for ever
+            logger.exception("a command gets no socket")
+            refuse(self._listener, question, errno.ENOBUFS)

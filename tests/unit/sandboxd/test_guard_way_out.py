@@ -266,6 +266,59 @@ def test_many_at_once_and_programs_that_die_meanwhile(greeter: int, port: int) -
 
 
 @as_root
+def test_a_given_socket_is_the_commands_own(port: int) -> None:
+    """And so shares no port of the daemon's user, whatever both have asked for."""
+    code = f"""{ERRNO}
+import os
+stream = socket.socket()
+print(os.fstat(stream.fileno()).st_uid == os.geteuid())
+stream.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+told(lambda: stream.bind(("127.0.0.1", {port})))
+"""
+    with socket.create_server(("127.0.0.1", port), reuse_port=True):
+        assert python(None, 0, code).split() == ["True", "EADDRINUSE"]
+
+
+@as_root
+def test_a_signal_meanwhile_leaves_no_socket_that_nobody_knows_of(port: int) -> None:
+    code = """
+import os, signal, socket
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+before = len(os.listdir("/proc/self/fd"))
+for _ in range(5000):
+    try:
+        socket.socket().close()
+    except InterruptedError:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(len(os.listdir("/proc/self/fd")) - before)
+"""
+    assert python(None, port, code) == "0\n"
+
+
+@as_root
+def test_who_gives_them_survives_a_fault_of_its_own() -> None:
+    faults = [MemoryError("once")]
+
+    def make() -> socket.socket:
+        if faults:
+            raise faults.pop()
+        return loopback_stream()
+
+    async def story(host: ProcessHost) -> str:
+        questions = host.confine(lambda: install_asking(build(processor(), command_rules())))
+        giver = StreamGiver(questions, make)
+        try:
+            return text(await run(host, PYTHON, "-c", f"{ERRNO}\ntold(socket.socket)\ntold(socket.socket)"))
+        finally:
+            giver.close()
+
+    assert on_host(story).split() == ["ENOBUFS", "done"]
+
+
+@as_root
 def test_who_holds_too_many_descriptors_is_told_so(greeter: int, port: int) -> None:
     code = f"{ERRNO}\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))\nkept = []\n"
     code += "for _ in range(8): told(lambda: kept.append(socket.socket()))"
@@ -296,7 +349,7 @@ def test_where_sockets_cannot_be_given_deny_needs_none(port: int, monkeypatch: p
     def refused() -> socket.socket:
         raise PermissionError(1, "an old kernel")
 
-    monkeypatch.setattr(guard, "StreamGiver", lambda questions: StreamGiver(questions, refused))
+    monkeypatch.setattr(guard, "StreamGiver", lambda questions, make: StreamGiver(questions, refused))
     code = f"{ERRNO}\ntold(socket.socket)"
     assert python(None, port, code) == "EAFNOSUPPORT\n"
 
