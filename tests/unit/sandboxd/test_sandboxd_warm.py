@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 from sandboxd import warm
-from sandboxd.daemon import Standing, run_daemon
 from sandboxd.link_http import Identity, LinkClosedError
 from sandboxd.settings import Settings
 
 from tests.unit.sandboxd.link_server import SANDBOX, WARM_CODE, LinkServer
 
+SANDBOX_IMAGES = Path(warm.__file__).parents[1]
 IDENTITY = Identity(boot="boot-1", token="token-1")
 
 
@@ -69,8 +70,21 @@ def test_it_stops_when_nobody_wants_it(status: int) -> None:
     asyncio.run(story())
 
 
+LIFE = """
+import asyncio, os, sys
+from sandboxd import warm
+from sandboxd.daemon import Standing, run_daemon
+from sandboxd.settings import Settings
+warm.ASK_EVERY_S = 0.01
+sys.exit(asyncio.run(run_daemon(Settings.from_environ(os.environ), Standing(adopts_orphans=False, missing=()))))
+"""
+
+
 def lives(tmp_path: Path, story: Callable[[LinkServer], Awaitable[None]]) -> int:
-    """A whole daemon that starts as a machine of the pool; returns its exit code when the story is over."""
+    """A whole daemon that starts as a machine of the pool; returns its exit code when the story is over.
+
+    It is a process of its own: in the end it ends whatever runs below it.
+    """
 
     async def life() -> int:
         async with LinkServer() as server:
@@ -78,14 +92,14 @@ def lives(tmp_path: Path, story: Callable[[LinkServer], Awaitable[None]]) -> int
             environ = {
                 **server.environ,
                 **server.warm_environ,
+                "PYTHONPATH": str(SANDBOX_IMAGES),
                 "NODUS_WORKSPACE": str(tmp_path / "workspace"),
                 "NODUS_STATE_DIR": str(tmp_path / "state"),
                 "NODUS_ISOLATION": json.dumps({"isolated": True, "guard": "network", "missing": []}),
             }
             told = asyncio.create_task(story(server))
-            code = await run_daemon(
-                Settings.from_environ(environ), Standing(adopts_orphans=False, missing=())
-            )
+            daemon = await asyncio.create_subprocess_exec(sys.executable, "-c", LIFE, env=environ)
+            code = await daemon.wait()
             await told
             return code
 
