@@ -31,8 +31,8 @@ from nodus_core.journal.steps import Changes
 from nodus_core.kernel import ids, projection
 from nodus_core.kernel.decide import SANDBOX_GONE, SOURCE_FAILED, is_up
 from nodus_core.kernel.errors import CorruptRow, RetryableError
-from nodus_core.kernel.objects import Copied
 from nodus_core.kernel.sandboxes import Command
+from nodus_core.kernel.sources import Copied
 from nodus_core.kernel.states import Guarantee, TaskKind, TaskState
 from nodus_core.kernel.tasks import Result, Task
 from nodus_core.kernel.text import cut

@@ -20,9 +20,10 @@ from nodus_core.journal.keys import (
 from nodus_core.journal.owning import owning, placed, requested
 from nodus_core.journal.store import Absent, Equals, OneOf, Operation, Present, Put, Update, both
 from nodus_core.journal.writer import Writer, stored
-from nodus_core.kernel.objects import Conversation, Copied, Run
+from nodus_core.kernel.objects import Conversation, Run
 from nodus_core.kernel.progress import begin, observations, recorded, settle
 from nodus_core.kernel.sandboxes import Command, Sandbox
+from nodus_core.kernel.sources import Copied
 from nodus_core.kernel.states import TaskState
 from nodus_core.kernel.tasks import Task
 

@@ -1,6 +1,6 @@
 """Frozen objects of the kernel: what the journal's rows mean (orchestration catalogue, *Assumed objects*).
 
-Steps stand in `kernel.tasks`, sandboxes and their commands in `kernel.sandboxes`.
+Steps stand in `kernel.tasks`, sandboxes and their commands in `kernel.sandboxes`, sources in `kernel.sources`.
 
 A linear run is the trivial graph: one branch (`main`), rounds in a row, the calls of each round below it.
 Fields that only later commits fill (reads, branches, deliveries) are part of the model from the start.
@@ -13,9 +13,10 @@ from typing import Any
 
 from nodus_core.kernel.money import ZERO, Purse
 from nodus_core.kernel.saving import Save, Saving
+from nodus_core.kernel.sources import Copied
 from nodus_core.kernel.states import BatchState, InputState, RunState, TurnState
 from nodus_core.kernel.tasks import NO_TOKENS, Usage
-from nodus_core.kernel.text import Stored, Text
+from nodus_core.kernel.text import Text
 
 AGENT_RUN = "AgentRun"
 SANDBOX = "Sandbox"
@@ -133,32 +134,6 @@ class Line:
     mark: int = 0
     kicks: int = 0
     rounds: int = 0
-
-
-@dataclass(frozen=True)
-class Copied:
-    """What a run has of its source: the archive of its files, which each of its sandboxes gets.
-
-    Of a repository it holds those of one `commit`; `entries` and `size` count what is in it, `size` in bytes. Of an
-    archive it is what was fetched (no `commit`), into which nobody has looked: `size` is its own.
-    """
-
-    archive: Stored
-    size: int
-    commit: str | None = None
-    entries: int | None = None
-
-    @property
-    def version(self) -> str:
-        """What is pinned, in a word: the commit, or the SHA-256 of the archive."""
-        return self.commit or self.archive.sha256
-
-    @property
-    def shown(self) -> str:
-        """What a person reads of the copy."""
-        if self.commit is None:
-            return f"{self.version}: {self.size} bytes, unpacked."
-        return f"{self.version}: {self.entries} entries, {self.size} bytes of files, without history."
 
 
 @dataclass(frozen=True)
