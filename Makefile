@@ -7,8 +7,8 @@ CLOUD  := .state/venv/bin/python -m localstack
 QUICK    := tests/unit tests/property tests/contract tests/asl tests/infra $(wildcard tests/crash/test_*.py)
 DEPLOYED := tests/integration tests/e2e
 # Seconds for each of the two, so that CI ends within 25 minutes on two cores.
-QUICK_S    ?= 600
-DEPLOYED_S ?= 640
+QUICK_S    ?= 540
+DEPLOYED_S ?= 700
 # Kills of `make crash`.
 KILLS ?= 60
 

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -88,18 +88,23 @@ def test_25_creates_at_once_with_one_key_make_one_object(rest: Rest) -> None:
         return rest.call("POST", "agentruns", run("once"), Idempotency_Key="once")
 
     with ThreadPoolExecutor(25) as callers:
-        answers = list(callers.map(create, range(25)))
-    assert {answer.status_code for answer in answers} == {201}
+        answers = list(callers.map(lambda number: patiently(lambda: create(number)), range(25)))
+    assert [answer.text for answer in answers if answer.status_code != 201] == []
     assert len({answer.json()["metadata"]["uid"] for answer in answers}) == 1
     assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
+
+
+def patiently(call: Callable[[], httpx2.Response]) -> httpx2.Response:
+    """As clients do it: where so much at once is too much for the machine, the same call is made again with its key."""
+    return until(call, lambda answer: answer.status_code != 503)
 
 
 @pytest.mark.req("NOD-361", "NOD-363")
 def test_25_batches_at_once_with_one_key_make_one_set_of_runs(rest: Rest) -> None:
     wanted = [f"together-{number:02d}" for number in reversed(range(30))]
     with ThreadPoolExecutor(25) as callers:
-        answers = list(callers.map(lambda _: batch(rest, wanted, "together"), range(25)))
-    assert {answer.status_code for answer in answers} == {201}
+        answers = list(callers.map(lambda _: patiently(lambda: batch(rest, wanted, "together")), range(25)))
+    assert [answer.text for answer in answers if answer.status_code != 201] == []
     assert len({answer.text for answer in answers}) == 1
     assert names(answers[0]) == wanted
     other = batch(rest, wanted[:3], "together")
