@@ -139,14 +139,7 @@ def lost_between(crash: CrashPoints | None) -> World:
 
 def known_to_be_lost(crash: CrashPoints | None) -> World:
     """The sandbox's end is in the journal before the model has answered."""
-    steps = [LOOK, PAIR, LOOK, ANSWER]
-
-    def script(request: ModelRequest, number: int) -> Step:
-        if number == 1:
-            end(world, "conv-s1")
-        return steps[number]
-
-    world = World(script, lambda kind, request: exited("out\n"), crash=crash)
+    world = World(loses_its_sandbox(lambda: world), lambda kind, request: exited("out\n"), crash=crash)
     world.admit(context=SETUP)
     return world
 
@@ -162,6 +155,18 @@ def lost_before_its_setup(crash: CrashPoints | None) -> World:
     whenever(world, lambda: True, die)
     world.admit(context=SETUP)
     return world
+
+
+def loses_its_sandbox(world: Callable[[], World]) -> Callable[[ModelRequest, int], Step]:
+    """A model in whose second call the end of the first sandbox is recorded."""
+    steps = [LOOK, PAIR, LOOK, ANSWER]
+
+    def script(request: ModelRequest, number: int) -> Step:
+        if number == 1:
+            end(world(), "conv-s1")
+        return steps[number]
+
+    return script
 
 
 def end(world: World, sandbox: str) -> None:
@@ -187,12 +192,7 @@ def busy_provider(crash: CrashPoints | None) -> World:
 
 def sourced(crash: CrashPoints | None) -> World:
     """A source that is fetched at the second try, whose first unpacking fails, and that a second sandbox gets too."""
-    steps, unpacked = [LOOK, PAIR, LOOK, ANSWER], []
-
-    def script(request: ModelRequest, number: int) -> Step:
-        if number == 1:
-            end(world, "conv-s1")
-        return steps[number]
+    unpacked: list[Command] = []
 
     def behaviour(kind: str, request: Command) -> dict[str, Any]:
         if kind != "restore":
@@ -200,7 +200,7 @@ def sourced(crash: CrashPoints | None) -> World:
         unpacked.append(request)
         return {"state": "failed", "reason": "transfer"} if len(unpacked) == 1 else {"state": "exited"}
 
-    world = World(script, behaviour, crash=crash)
+    world = World(loses_its_sandbox(lambda: world), behaviour, crash=crash)
     connect(world)
     world.repositories.commits = [SourceUnavailable("busy", 15.0), "a" * 40]
     world.admit(context=replace(SETUP, source=GitSource("acme/site", None, "code")))
@@ -209,12 +209,7 @@ def sourced(crash: CrashPoints | None) -> World:
 
 def sourced_from_an_archive(crash: CrashPoints | None) -> World:
     """Its host has another archive later on: the run has the first one, in both of its sandboxes."""
-    steps, unpacked = [LOOK, PAIR, LOOK, ANSWER], set[str]()
-
-    def script(request: ModelRequest, number: int) -> Step:
-        if number == 1:
-            end(world, "conv-s1")
-        return steps[number]
+    unpacked = set[str]()
 
     def behaviour(kind: str, request: Command) -> dict[str, Any]:
         if kind != "restore":
@@ -223,12 +218,9 @@ def sourced_from_an_archive(crash: CrashPoints | None) -> World:
         assert len(unpacked) == 1, "a run has one archive"
         return {"state": "exited"}
 
-    world = World(script, behaviour, crash=crash)
-    world.downloads.archives = [
-        b"an archive",
-        b"an archive",
-        b"another",
-    ]  # a crash before it is pinned asks twice
+    world = World(loses_its_sandbox(lambda: world), behaviour, crash=crash)
+    # A crash before it is pinned asks twice.
+    world.downloads.archives = [b"an archive", b"an archive", b"another"]
     source = ArchiveSource("https://downloads.example.com/a.tgz", None, 1)
     world.admit(context=replace(SETUP, source=source))
     return world

@@ -118,9 +118,8 @@ class Decompressed:
                 data = self._behind(self._now.unused_data)
                 if not data:
                     return b""
-                self._now = (
-                    self._new()
-                )  # several packed files, one behind the other, are one: pbzip2 makes such
+                # Several packed files, one behind the other, are one: pbzip2 makes such.
+                self._now = self._new()
             elif self._now.needs_input:
                 data = self._read()
             if part := self._part(data):

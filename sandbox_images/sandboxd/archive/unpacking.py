@@ -173,9 +173,10 @@ def open_up(name: str, above: int) -> None:
     except NotADirectoryError:
         return
     try:
-        os.chmod(f"/proc/self/fd/{fd}", 0o700)
-    except PermissionError:  # it is somebody else's: what comes of it is told by what is tried next
-        pass
+        with contextlib.suppress(
+            PermissionError
+        ):  # somebody else's: what is tried next tells what comes of it
+            os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
         os.close(fd)
 

@@ -1,10 +1,10 @@
 """System calls that a filter asks about: they wait until they are answered (seccomp_unotify(2), Linux 5.9)."""
 
-import errno
 import fcntl
 import os
 import struct
 from dataclasses import dataclass
+from errno import EINVAL
 
 from . import bpf
 
@@ -59,7 +59,7 @@ def give(listener: int, question: Question, descriptor: int, *, close_on_exec: b
     try:
         _add(listener, _DESCRIPTOR.pack(question.id, _AND_ANSWER, descriptor, 0, flags))
     except OSError as error:
-        if error.errno != errno.EINVAL:
+        if error.errno != EINVAL:
             raise
         copy = _add(listener, _DESCRIPTOR.pack(question.id, 0, descriptor, 0, flags))
         _answer(listener, question, copy, 0)

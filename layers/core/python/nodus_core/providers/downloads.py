@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - the HTTP stack is imported when the first archive is fetched
 
 import hashlib
+import io
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterator
@@ -51,17 +52,15 @@ class AllowedDownloads:
             tempfile.TemporaryFile() as archive,
             source_client(credentials, "its address", MOST_PACKED) as client,
         ):
-            found = self._fetched(client, url, archive, credentials.own_keys.private_hosts)
-            if sha256 is not None and found != sha256:
-                raise SourceRefused(
-                    f"the archive at {_shown(url)} has the SHA-256 {found}, not {sha256} as spec.source.archive.sha256 says"
-                )
+            self._fetch(client, url, archive, credentials.own_keys.private_hosts)
             size = archive.tell()
+            if sha256 is not None:
+                _compare(archive, sha256, url)
             archive.seek(0)
             yield Snapshot(archive, size)
 
-    def _fetched(self, client: "httpx2.Client", url: str, into: BinaryIO, placed: Container[str]) -> str:
-        """Writes what is at an address, or where its host sends on to; returns its SHA-256."""
+    def _fetch(self, client: "httpx2.Client", url: str, into: BinaryIO, placed: Container[str]) -> None:
+        """Writes what is at an address, or where its host sends on to."""
         at, ends = url, time.monotonic() + FETCH_TIME_S
         for _ in range(MOST_REDIRECTS + 1):
             self._judge(at, url, placed)
@@ -70,7 +69,7 @@ class AllowedDownloads:
             answer = _asked(client, at, url)
             try:
                 if not answer.has_redirect_location:
-                    return _kept(answer, url, into)
+                    return _keep(answer, url, into)
                 at = _led_to(at, answer.headers["location"], url)
             finally:
                 answer.close()
@@ -78,13 +77,13 @@ class AllowedDownloads:
 
     def _judge(self, at: str, url: str, placed: Container[str]) -> None:
         """What a host sends on to is judged as what a person has written."""
-        leads = "" if at == url else f", which {_shown(url)} leads to,"
+        address = _shown(at) if at == url else f"{_shown(at)} (which {_shown(url)} leads to)"
         why = why_not_public(at, query=True)
         if why is not None:
-            raise SourceRefused(f"the address {_shown(at)}{leads} {why}")
+            raise SourceRefused(f"the address {address} {why}")
         if not self._allowed.allows_archive(at, placed):
             raise SourceRefused(
-                f"the operator has not allowed archives of the host of {_shown(at)}{leads.rstrip(',')}: ask for it "
+                f"the operator has not allowed archives of the host of {address}: ask for it "
                 "(archiveHosts), or name an address at a host that is allowed"
             )
 
@@ -109,7 +108,7 @@ def _asked(client: "httpx2.Client", at: str, url: str) -> "httpx2.Response":
         ) from None
 
 
-def _kept(answer: "httpx2.Response", url: str, into: BinaryIO) -> str:
+def _keep(answer: "httpx2.Response", url: str, into: BinaryIO) -> None:
     import httpx2
 
     from nodus_core.providers.http import AnswerTooLarge
@@ -120,10 +119,8 @@ def _kept(answer: "httpx2.Response", url: str, into: BinaryIO) -> str:
         raise SourceRefused(
             f"the host of {_shown(url)} answers with a web page, not with an archive: name the address of the file itself"
         )
-    digest = hashlib.sha256()
     try:
         for part in answer.iter_raw():
-            digest.update(part)
             into.write(part)
     except AnswerTooLarge:
         raise SourceRefused(f"the archive at {_shown(url)} has more than {MOST_PACKED} bytes") from None
@@ -131,7 +128,15 @@ def _kept(answer: "httpx2.Response", url: str, into: BinaryIO) -> str:
         raise SourceUnavailable(f"the answer of the host of {_shown(url)} broke off: {error}") from None
     if not into.tell():
         raise SourceRefused(f"there is nothing at {_shown(url)}: the answer is empty")
-    return digest.hexdigest()
+
+
+def _compare(archive: io.BufferedRandom, sha256: str, url: str) -> None:
+    archive.seek(0)
+    found = hashlib.file_digest(archive, "sha256").hexdigest()
+    if found != sha256:
+        raise SourceRefused(
+            f"the archive at {_shown(url)} has the SHA-256 {found}, not {sha256} as spec.source.archive.sha256 says"
+        )
 
 
 def _shown(url: str) -> str:

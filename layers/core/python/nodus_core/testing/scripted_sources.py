@@ -4,8 +4,12 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from nodus_core.conversations.sources import Remote, Snapshot
+
+T = TypeVar("T")
+Question = TypeVar("Question")
 
 
 @dataclass
@@ -21,10 +25,7 @@ class ScriptedRepositories:
     @contextmanager
     def snapshot(self, remote: Remote, ref: str | None) -> Iterator[Snapshot]:
         """The next commit; its archive says which."""
-        found = self.commits[min(len(self.asked), len(self.commits) - 1)]
-        self.asked.append((remote, ref))
-        if isinstance(found, Exception):
-            raise found
+        found = _next(self.commits, self.asked, (remote, ref))
         yield Snapshot(io.BytesIO(found.encode()), 60, found, 3)
 
 
@@ -38,8 +39,13 @@ class ScriptedDownloads:
     @contextmanager
     def snapshot(self, url: str, sha256: str | None) -> Iterator[Snapshot]:
         """The next archive, whatever its hash is to be."""
-        found = self.archives[min(len(self.asked), len(self.archives) - 1)]
-        self.asked.append((url, sha256))
-        if isinstance(found, Exception):
-            raise found
+        found = _next(self.archives, self.asked, (url, sha256))
         yield Snapshot(io.BytesIO(found), len(found))
+
+
+def _next(script: list[T | Exception], asked: list[Question], question: Question) -> T:
+    found = script[min(len(asked), len(script) - 1)]
+    asked.append(question)
+    if isinstance(found, Exception):
+        raise found
+    return found
